@@ -16,7 +16,7 @@ from random import Random
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, LateNodeCleanup
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, MissingDriverCleanup
 from bayplan.autoscaler.actuation.node_removal import NodeRemovalContext, start_node_removal
 from bayplan.autoscaler.actuation.scale_up import ActuationContext
 from bayplan.autoscaler.cloudstate.reader import CloudReader
@@ -27,16 +27,16 @@ from bayplan.autoscaler.loop import Loop, LoopParts
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.autoscaler.providers.declared.provider import DeclaredProvider
 from bayplan.autoscaler.scaledown.drain import Controllers
 from bayplan.autoscaler.status.configmap import StatusWriter
 from bayplan.autoscaler.status.gauges import Gauges
 from bayplan.autoscaler.status.report import StatusReport
 from bayplan.base.clock import WallClock
 from bayplan.client import Access, Client
-from bayplan.client.events import NoEvents
+from bayplan.client.events import NullEventRecorder
 from bayplan.fit import Snapshot
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.meta import Condition, KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import Provider
@@ -61,7 +61,7 @@ async def _cases() -> list[Result]:
 
 async def _measured(client: Client) -> list[Result]:
     snapshot, builder, loop = await _made(client)
-    await loop.once()
+    await loop.run_once()
     gc.collect()
     gc.freeze()
     idle = [await _timed(loop) for _ in range(LOOPS)]
@@ -80,13 +80,13 @@ async def _busy(snapshot: Snapshot, builder: ClusterViewBuilder, loop: Loop) -> 
         if node is not None:
             beat = replace(node, metadata=replace(node.metadata, resource_version="2"))
             snapshot.put(beat)
-            builder.hear(Event.of(node, beat))
+            builder.on_event(ClusterEvent.of(node, beat))
     return await _timed(loop)
 
 
 async def _timed(loop: Loop) -> float:
     start = time.perf_counter()
-    plan = await loop.once()
+    plan = await loop.run_once()
     if plan.status != "nothing to do":
         raise RuntimeError(f"the loop was not idle: {plan.status}: {plan.message}")
     return (time.perf_counter() - start) * 1000
@@ -99,11 +99,11 @@ async def _made(client: Client) -> tuple[Snapshot, ClusterViewBuilder, Loop]:
         Declaration(name, 0, 1000, node_selector={POOL: name})
         for name in (f"group-{number}" for number in range(GROUPS))
     ]
-    cloud = DeclaredGroups(declared, (obj for obj in objects if isinstance(obj, Node)))
+    cloud = DeclaredProvider(declared, (obj for obj in objects if isinstance(obj, Node)))
     options = AutoscalerOptions()
     builder = ClusterViewBuilder(snapshot, KnownObjects({}, {}, {}), options)
     for obj in objects:
-        builder.hear(Event.of(None, obj))
+        builder.on_event(ClusterEvent.of(None, obj))
     return snapshot, builder, await _loop(client, cloud, builder, options)
 
 
@@ -112,7 +112,7 @@ async def _loop(
 ) -> Loop:
     snapshot = builder.snapshot
     clock, metrics = WallClock(), AutoscalerMetrics(CollectorRegistry())
-    recorder = AutoscalerEvents(NoEvents(), options, clock)
+    recorder = AutoscalerEvents(NullEventRecorder(), options, clock)
     context = ActuationContext(
         provider, builder.registry, builder.backoff, recorder, metrics, clock
     )
@@ -133,7 +133,9 @@ async def _loop(
         builder=builder,
         context=context,
         instance_cleanup=FailedInstanceCleanup(context, options),
-        node_cleanup=LateNodeCleanup(context, options, builder.node_states, None, snapshot.pods_on),
+        node_cleanup=MissingDriverCleanup(
+            context, options, builder.node_states, None, snapshot.pods_on
+        ),
         expander_factory=ExpanderFactory(("least-waste",), provider, snapshot, Random(1), {}),
         node_removal=node_removal,
         report=StatusReport(None, options, builder, gauges, recorder, statuses, going),

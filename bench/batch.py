@@ -20,13 +20,13 @@ from typing import Protocol
 import msgspec
 import uvloop
 
-from bayplan.client import Change, Client, Informer, Selection, Tuning, Untyped
+from bayplan.client import Change, Client, ClientOptions, Informer, Selection, Untyped
 from bayplan.client.config import from_kubeconfig
 from bayplan.client.errors import NotFoundError
 from bayplan.deploy.crds import QUEUEING, definition
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, Queue
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, PodGroup, Queue
 from bench import waiting
 from bench.measure import Result
 from bench.scheduler_perf.making import many
@@ -40,7 +40,7 @@ LONGEST = 900.0
 PAUSE = 0.2
 SETTLES = 3.0
 """Seconds until the last statuses of groups and queues are written."""
-TUNING = Tuning(qps=1e6, burst=10**6, in_flight=256)
+TUNING = ClientOptions(qps=1e6, burst=10**6, in_flight=256)
 API = "scheduling.volcano.sh/v1beta1"
 CLUSTER = f"""
 seed: 1
@@ -254,11 +254,11 @@ def _member(number: int) -> Untyped:
 def _template(annotations: dict[str, str]) -> dict[str, Untyped]:
     requests = {"requests": {"cpu": "100m", "memory": "64Mi"}}
     return {
-        "metadata": {"annotations": {**annotations, QUEUE_ALLOCATION_GATE: "true"}},
+        "metadata": {"annotations": {**annotations, QUEUE_SCHEDULING_GATE: "true"}},
         "spec": {
             "schedulerName": "bayplan",
             "restartPolicy": "Never",
-            "schedulingGates": [{"name": QUEUE_ALLOCATION_GATE}],
+            "schedulingGates": [{"name": QUEUE_SCHEDULING_GATE}],
             "containers": [{"name": "c", "image": "i", "resources": requests}],
         },
     }

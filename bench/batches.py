@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template, estimate, fill_all, group_pods
+from bayplan.fit.batches import NodeTemplate, estimate, fill_all, group_pods
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bench.measure import Result
@@ -47,7 +47,7 @@ class Scenario:
 
     objects: list[KubeObject]
     waiting: list[Pod]
-    templates: list[Template]
+    templates: list[NodeTemplate]
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,13 @@ def _claimed(pod: PodBuilder, *, bound: bool) -> Iterator[KubeObject]:
     yield claim.obj()
 
 
-def _template(at: int, *, volumes: bool) -> Template:
+def _template(at: int, *, volumes: bool) -> NodeTemplate:
     cpus, gibibytes = SIZES[at % len(SIZES)]
     name = f"group-{at}"
     node = make_node(name).capacity(cpu=str(cpus), memory=f"{gibibytes}Gi", pods=110)
     csinode = make_csinode(name).driver(DRIVER, PLACES).obj() if volumes else None
     daemons = [make_pod(f"daemon-{number}").cpu("100m").memory("128Mi") for number in range(2)]
-    return Template(
+    return NodeTemplate(
         node.zone(f"z{at % 3}").label("kubernetes.io/hostname", name).obj(),
         csinode,
         tuple(one.owner("DaemonSet", "daemon").obj() for one in daemons),

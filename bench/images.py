@@ -26,7 +26,7 @@ from pathlib import Path
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
 from bayplan.images.platforms import Platform
-from bayplan.images.store.database import Entry, Facts
+from bayplan.images.store.database import ContentMetadata, StoredImage
 from bayplan.images.store.store import ImageStore
 from bench.measure import Result, line
 from tests.images.parts.crashing import cri_process
@@ -125,7 +125,8 @@ async def _fill(root: Path) -> None:
             names = (f"registry.example/image:{number}", f"registry.example/image@{digest}")
             platform = Platform(os="linux", architecture="amd64")
             await store.catalogue.add(
-                Entry("runc", digest, digest, 1, "", platform, names, (), ()), Facts()
+                StoredImage("runc", digest, digest, 1, "", platform, names, (), ()),
+                ContentMetadata(),
             )
 
 

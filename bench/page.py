@@ -176,7 +176,7 @@ def _change_to_drawn(teller: Teller, page: Page) -> float:
         rows = _changed(rng, CHANGED)
         began = time.time()
         teller.put("pods", rows)
-        took.append(page.evaluate(_DRAWN, teller.told.journal.seq) - began * 1000)
+        took.append(page.evaluate(_DRAWN, teller.told.change_log.seq) - began * 1000)
     return float(median(took))
 
 

@@ -22,9 +22,9 @@ from bayplan.autoscaler.expanders import Chain, ExpanderContext, parse_expanders
 from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision, decide
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template
+from bayplan.fit.batches import NodeTemplate
 from bayplan.kube.quantity import value
-from bayplan.nodegroups import NodeGroup
+from bayplan.nodegroups import CloudNodeGroup
 from bench.batches import Scenario, scenario
 from bench.measure import Result
 
@@ -61,7 +61,7 @@ def _decisions(kind: str, given: Scenario) -> Iterator[Result]:
     taken = _timed(given, "least-nodes")
     yield Result(f"plan/{kind}/10k", taken.best, "s")
     yield Result(f"plan/{kind}/10k/first", taken.first, "s")
-    yield Result(f"plan/{kind}/10k/nodes", sum(one.nodes for one in taken.found.purchases), "")
+    yield Result(f"plan/{kind}/10k/nodes", sum(one.nodes for one in taken.found.new_nodes), "")
     yield Result(f"plan/{kind}/10k/least-waste", _timed(given, "least-waste").best, "s")
 
 
@@ -101,11 +101,13 @@ def _world(given: Scenario, *, priced: bool) -> ClusterView:
     for template in given.templates:
         name = template.node.name
         price = _price(template) if priced else None
-        group = NodeGroup(name, 0, MOST_NODES)
+        group = CloudNodeGroup(name, 0, MOST_NODES)
         views[name] = NodeGroupView(group, 0, template=replace(template, group=name), price=price)
-    return ClusterView(Snapshot(given.objects), NOW, groups=views, waiting=tuple(given.waiting))
+    return ClusterView(
+        Snapshot(given.objects), NOW, groups=views, unschedulable_pods=tuple(given.waiting)
+    )
 
 
-def _price(template: Template) -> float:
+def _price(template: NodeTemplate) -> float:
     has = template.node.status.allocatable
     return 0.04 * value(has["cpu"]) + 0.005 * value(has["memory"]) / GIB

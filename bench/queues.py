@@ -13,7 +13,7 @@ from itertools import count
 
 from bayplan.kube.meta import ObjectMeta, Quantity
 from bayplan.kube.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements
-from bayplan.kube.queueing import (
+from bayplan.kube.volcano import (
     GROUP_NAME_ANNOTATIONS,
     PodGroup,
     PodGroupSpec,
@@ -21,8 +21,8 @@ from bayplan.kube.queueing import (
     Queue,
     QueueSpec,
 )
-from bayplan.queues import Ledger, QueuePolicyName, Resources, Status
-from bayplan.queues.actions.lines import Turns
+from bayplan.queues import Ledger, QueuePolicyName, Resources, TaskStatus
+from bayplan.queues.queue_heap import QueueHeap
 from bench.measure import Result
 
 FAN_OUT = (9, 8, 8, 8)
@@ -109,8 +109,8 @@ def _placements(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
     def one() -> None:
         member = members[next(turn) % len(members)]
         ledger.reserve(member)
-        ledger.move(member, Status.BINDING)
-        ledger.move(member, Status.PENDING)
+        ledger.move(member, TaskStatus.BINDING)
+        ledger.move(member, TaskStatus.PENDING)
 
     return one
 
@@ -144,12 +144,13 @@ def _statuses(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
 
 def _turns(ledger: Ledger, leaves: list[str]) -> float:
     """Microseconds of one turn of one queue among all, in which a pod of it is placed."""
-    turns = Turns(ledger.accounts, leaves)
+    heap = QueueHeap(ledger)
+    for leaf in leaves:
+        heap.add(leaf)
     start = time.process_time()
     for _ in range(TIMES):
-        leaf = turns.first()
-        ledger.move(ledger.members[f"default/g-{leaf}-1-p"], Status.BINDING)
-        turns.keep()
+        first = heap.first()
+        ledger.move(ledger.members[f"default/g-{first}-1-p"], TaskStatus.BINDING)
     return (time.process_time() - start) / TIMES * 1e6
 
 

@@ -24,7 +24,7 @@ from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.workloads import DaemonSet
-from bayplan.nodegroups import NodeGroup
+from bayplan.nodegroups import CloudNodeGroup
 from bench import clusters
 from bench.measure import Result
 from tests.builders import PodBuilder, make_pdb, make_pod, make_pv, make_pvc, make_replica_set
@@ -104,7 +104,7 @@ def _daemon(node: int, copy: int) -> KubeObject:
 
 def _world(objects: list[KubeObject], nodes: int) -> ClusterView:
     names = tuple(f"node-{number}" for number in range(nodes))
-    view = NodeGroupView(NodeGroup("group", 0, nodes), nodes, nodes=names)
+    view = NodeGroupView(CloudNodeGroup("group", 0, nodes), nodes, nodes=names)
     group_of = dict.fromkeys(names, "group")
     return ClusterView(Snapshot(objects), NOW, OPTIONS, {"group": view}, group_of)
 

@@ -13,10 +13,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bayplan.lab.reporting.report import About, as_json, make_report
-from bayplan.lab.simulating.orders import Inputs, Results
-from bayplan.lab.simulating.pool import carry_out, run_all
-from bayplan.lab.simulating.variants import SimulationRequest, inputs_of
+from bayplan.lab.report.data import ReportOrigin, as_json, make_report
+from bayplan.lab.simulation.pool import run_all, run_simulation
+from bayplan.lab.simulation.runspec import RunResults, SimulationInputs
+from bayplan.lab.simulation.variants import SimulationRequest, build_inputs
 from bench.measure import Result
 
 CLUSTER = Path(__file__).parents[1] / "examples" / "busy-day.yaml"
@@ -27,7 +27,9 @@ RUNS = 3
 def cases() -> Iterator[Result]:
     """What an hour costs; what all runs cost, and how many different reports two of them gave."""
     yield Result("simulate/hour", min(hour() for _ in range(RUNS)), "s")
-    inputs = inputs_of(SimulationRequest(CLUSTER, os.environ.get("BENCH_FOR", "24h"), seeds=SEEDS))
+    inputs = build_inputs(
+        SimulationRequest(CLUSTER, os.environ.get("BENCH_FOR", "24h"), seeds=SEEDS)
+    )
     reports, seconds, before = set(), [], _used_by_children()
     for _ in range(2):
         start = time.monotonic()
@@ -41,9 +43,9 @@ def cases() -> Iterator[Result]:
 
 def hour() -> float:
     """Seconds of one core for the first hour of one seed, with all that a run begins with."""
-    (order,) = inputs_of(SimulationRequest(CLUSTER, "1h")).orders()
+    (run,) = build_inputs(SimulationRequest(CLUSTER, "1h")).runs()
     start = time.process_time()
-    carry_out(order)
+    run_simulation(run)
     return time.process_time() - start
 
 
@@ -52,13 +54,13 @@ def _used_by_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def report(inputs: Inputs) -> bytes:
+def report(inputs: SimulationInputs) -> bytes:
     """The report of all runs, made anew."""
-    orders = inputs.orders()
+    runs = inputs.runs()
     with tempfile.TemporaryDirectory() as folder:
-        failures = run_all(orders, Path(folder), "bench", os.cpu_count() or 1, lambda *_: None)
+        failures = run_all(runs, Path(folder), "bench", os.cpu_count() or 1, lambda *_: None)
         if failures:
-            raise RuntimeError(failures[0].why)
-        results = Results(Path(folder), "bench")
-        found = [(order, one) for order in orders if (one := results.find(order)) is not None]
-    return as_json(make_report(About(version="", command=""), inputs, found, []))
+            raise RuntimeError(failures[0].reason)
+        results = RunResults(Path(folder), "bench")
+        found = [(run, one) for run in runs if (one := results.find(run)) is not None]
+    return as_json(make_report(ReportOrigin(version="", command=""), inputs, found, []))

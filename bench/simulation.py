@@ -16,7 +16,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.lab import LiveLab, VirtualLab, run_virtually
 from bench.measure import Result
-from tests.simulation.placing import FirstFit
+from tests.embedded.simulation.first_fit import FirstFit
 
 DAY = 24 * 3600.0
 NODES = 200
@@ -101,7 +101,7 @@ async def run_wall(nodes: int, pods: int, seconds: float) -> tuple[float, float]
     async with lab:
         working = asyncio.create_task(lab.run())
         start = time.monotonic()
-        while sum(pod.ready for pod in simulation.view.pods.values()) < pods:  # noqa: ASYNC110
+        while sum(pod.is_ready for pod in simulation.view.pods.values()) < pods:  # noqa: ASYNC110
             await asyncio.sleep(0.5)
         loaded = time.monotonic() - start
         start, used = time.monotonic(), time.process_time()

@@ -30,10 +30,10 @@ from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.observe import Observer
-from bayplan.ui.encoding import Source
-from bayplan.ui.page import Page
+from bayplan.ui.encoder import PageSource
+from bayplan.ui.page import ClusterPage
 from bayplan.ui.picture.picture import Picture
-from bayplan.ui.serving import Serving, serve
+from bayplan.ui.server import PageServerOptions, serve
 from bench.clusters import csinodes, nodes
 from bench.measure import Result, peak_memory
 from tests.builders import make_pod
@@ -103,11 +103,13 @@ async def measure() -> dict[str, tuple[float, str]]:
     pods = [_pod(number, f"node-{number % NODES}") for number in range(RATE * SECONDS)]
     watching = asyncio.create_task(held.watch())
     start, busy = time.perf_counter(), time.process_time()
-    page = Page(Picture(observer.snapshot, clock.now), Source("live", "bench", live=True), clock)
+    page = ClusterPage(
+        Picture(observer.snapshot, clock.now), PageSource("live", "bench", live=True), clock
+    )
     observer.listen(page.picture.hear)
     async with (
         page.running(),
-        serve(page, Serving()) as url,
+        serve(page, PageServerOptions()) as url,
         aiohttp.ClientSession(url, auto_decompress=False) as session,
     ):
         body = await state(session)
@@ -153,7 +155,7 @@ async def _changes(
             old = pods[number]
             new = _pod(number, f"node-{number % NODES}", phase="Pending")
             made[old.key] = time.perf_counter()
-            observer.take(Change("updated", old=old, new=new))
+            observer.handle(Change("updated", old=old, new=new))
         sent = due
         await asyncio.sleep(0.005)
     await all_read.wait()

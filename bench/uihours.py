@@ -20,16 +20,16 @@ import msgspec
 
 from bayplan.client import Change
 from bayplan.fit import Snapshot
-from bayplan.fit.limits import CacheLimits
+from bayplan.fit.profile import CacheLimits
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
 from bayplan.kube.pods import Pod, PodStatus
-from bayplan.kube.queueing import PodGroup, PodGroupSpec
 from bayplan.kube.times import timestamp
+from bayplan.kube.volcano import PodGroup, PodGroupSpec
 from bayplan.observe import Observer
-from bayplan.ui.encoding import Source
-from bayplan.ui.journal import Journal
-from bayplan.ui.page import Page
+from bayplan.ui.changelog import PageChangeLog
+from bayplan.ui.encoder import PageSource
+from bayplan.ui.page import ClusterPage
 from bayplan.ui.picture.picture import TRIGGERED, Picture
 from bench.clusters import csinodes, nodes
 from bench.measure import resident_memory
@@ -79,9 +79,9 @@ class Hours:
         self.time = Time()
         self.picture = Picture(self.observer.snapshot, self.time.now)
         self.observer.listen(self.picture.hear)
-        self.page = Page(self.picture, Source("live", "bench", live=True), self.time)
-        self.page.journal = Journal(most=KEPT)
-        self.picture.settle()
+        self.page = ClusterPage(self.picture, PageSource("live", "bench", live=True), self.time)
+        self.page.change_log = PageChangeLog(most=KEPT)
+        self.picture.draw_all()
         self.picture.tables.forget_changes()
 
     def live(self, first: int, count: int) -> None:
@@ -93,7 +93,7 @@ class Hours:
         running = [self._change(pod, phase="Running") for pod in placed]
         self._draw()
         for number, pod in enumerate(running, first):
-            self.observer.take(Change("deleted", old=pod))
+            self.observer.handle(Change("deleted", old=pod))
             self.page.extras.drop(PodGroup, f"default/group-{number}")
         self._draw()
 
@@ -105,7 +105,7 @@ class Hours:
         pod.metadata.creation_timestamp = now
         group = ObjectMeta(namespace="default", name=f"group-{number}")
         self.page.extras.take(PodGroup(metadata=group, spec=PodGroupSpec(queue="q")))
-        self.observer.take(Change("added", new=pod))
+        self.observer.handle(Change("added", new=pod))
         about = ObjectReference(kind="Pod", namespace="default", name=name)
         note = f"pod triggered scale-up: [{{group-{number} 1->2 (max: 9)}}]"
         event = ObjectMeta(namespace="default", name=f"event-{number}")
@@ -116,7 +116,7 @@ class Hours:
     def _change(self, pod: Pod, node: str = "", phase: str = "Pending") -> Pod:
         spec = msgspec.structs.replace(pod.spec, node_name=node or pod.spec.node_name)
         newer = msgspec.structs.replace(pod, spec=spec, status=PodStatus(phase=phase))
-        self.observer.take(Change("updated", old=pod, new=newer))
+        self.observer.handle(Change("updated", old=pod, new=newer))
         return newer
 
     def _draw(self) -> None:
@@ -124,8 +124,8 @@ class Hours:
         self.picture.tick()
         self.picture.work()
         self.picture.finish()
-        self.picture.waiting.ask_one()
-        self.page.tell()
+        self.picture.pending.compute_one()
+        self.page.publish()
 
 
 async def measure() -> Figures:

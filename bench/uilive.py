@@ -23,10 +23,10 @@ from bayplan.base.garbage import RARELY
 from bayplan.client import connect
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 from bayplan.kube.codec import encode
 from bayplan.ui.live import LiveSource, live_page
-from bayplan.ui.serving import Serving, serve
+from bayplan.ui.server import PageServerOptions, serve
 from bench.measure import peak_memory
 from bench.ui import Figures, Held, objects, state
 
@@ -49,7 +49,7 @@ async def fill(path: Path) -> None:
                 "uid": f"uid-{number}",
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             }
-            name = Key(kind.storage, obj.metadata.namespace or "", obj.metadata.name)
+            name = ObjectKey(kind.storage, obj.metadata.namespace or "", obj.metadata.name)
             server.store.put(name, data, None)
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.read)
@@ -80,7 +80,7 @@ async def _follow(path: Path) -> Figures:
     async with (
         connect(path) as client,
         live_page(client, LiveSource("bench")) as page,
-        serve(page, Serving()) as url,
+        serve(page, PageServerOptions()) as url,
         aiohttp.ClientSession(url, auto_decompress=False) as session,
     ):
         await state(session)

@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry
 
 from bayplan.base.clock import WallClock
 from bayplan.client import Change
-from bayplan.client.events import NoEvents
+from bayplan.client.events import NullEventRecorder
 from bayplan.fit import Snapshot
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.meta import ObjectMeta, Quantity
 from bayplan.kube.pods import Container, Pod, PodSchedulingGate, PodSpec, ResourceRequirements
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, Queue, QueueSpec
-from bayplan.scheduler.batch.batch import Batch
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, Queue, QueueSpec
+from bayplan.scheduler.batch.batch_scheduler import BatchScheduler
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.context import Recorders, SchedulerContext
@@ -33,7 +33,7 @@ WIDTH = 17
 """Queues below each queue: 17 + 17^2 + 17^3 are a little more than 5,000."""
 IDLE = 2000
 NAME = "bayplan"
-_SAYING = {QUEUE_ALLOCATION_GATE: "true"}
+_SAYING = {QUEUE_SCHEDULING_GATE: "true"}
 
 
 def cases() -> Iterator[Result]:
@@ -46,11 +46,11 @@ async def _measure() -> list[Result]:
     queues = list(_tree())
     parents = {one.spec.parent for one in queues}
     for queue in queues:
-        batch.heed_queue(Change("added", new=queue))
+        batch.on_queue_change(Change("added", new=queue))
     pods = [pod for one in queues if one.name not in parents for pod in _pods(one.name)]
     for pod in pods:
-        batch.heed(Event.of(None, pod))
-    batch.with_kinds()
+        batch.on_event(ClusterEvent.of(None, pod))
+    batch.on_kinds_served()
     first = _cycles(context, batch)
     began = time.process_time()
     for _ in range(IDLE):
@@ -58,7 +58,7 @@ async def _measure() -> list[Result]:
     idle = (time.process_time() - began) / IDLE
     ended = 0.0
     for pod in pods[:200:2]:
-        batch.heed(Event.of(pod, None))
+        batch.on_event(ClusterEvent.of(pod, None))
         ended += _cycles(context, batch)
     return [
         Result("batch/waiting/queues", len(queues), ""),
@@ -68,7 +68,7 @@ async def _measure() -> list[Result]:
     ]
 
 
-def _cycles(context: SchedulerContext, batch: Batch) -> float:
+def _cycles(context: SchedulerContext, batch: BatchScheduler) -> float:
     """How long it takes until nobody can be served any more."""
     began = time.process_time()
     while _cycle(context, batch):
@@ -76,21 +76,23 @@ def _cycles(context: SchedulerContext, batch: Batch) -> float:
     return time.process_time() - began
 
 
-def _cycle(context: SchedulerContext, batch: Batch) -> bool:
+def _cycle(context: SchedulerContext, batch: BatchScheduler) -> bool:
     """One round of the scheduler's loop."""
     popped = context.queue.pop(context.clock.monotonic())
     return batch.turn() or popped is not None
 
 
-def _scheduler() -> tuple[SchedulerContext, Batch]:
+def _scheduler() -> tuple[SchedulerContext, BatchScheduler]:
     writes = ShownWrites(lambda _key, _text: None)
-    told = Recorders({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
+    told = Recorders({NAME: NullEventRecorder()}, SchedulerMetrics(CollectorRegistry()))
     settings, clock = default_settings([NAME]), WallClock()
-    context = SchedulerContext(Snapshot(), settings, StatusPatcher(writes.say), told, clock)
+    context = SchedulerContext(
+        Snapshot(), settings, StatusPatcher(writes.patch_status), told, clock
+    )
     nothing = Observed(lambda _key: None, lambda _key: None, lambda _key: None)
     volumes = VolumeBinder(writes, nothing, clock)
     tries = SchedulingCycle(context, Binder(writes, volumes, lambda _job, _result: None), writes)
-    context.batch = batch = Batch(context, tries, writes, settings.queues)
+    context.batch = batch = BatchScheduler(context, tries, writes, settings.queues)
     return context, batch
 
 
@@ -117,7 +119,7 @@ def _pods(queue: str) -> Iterator[Pod]:
             metadata=ObjectMeta(namespace="default", name=name, uid=name, annotations=said),
             spec=PodSpec(
                 scheduler_name=NAME,
-                scheduling_gates=[PodSchedulingGate(name=QUEUE_ALLOCATION_GATE)],
+                scheduling_gates=[PodSchedulingGate(name=QUEUE_SCHEDULING_GATE)],
                 containers=[
                     Container(name="c", resources=ResourceRequirements(requests={"cpu": "1"}))
                 ],

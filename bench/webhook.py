@@ -85,7 +85,7 @@ async def _webhook(api: Target) -> AsyncIterator[Target]:
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        where = await _line(process, "answers reviews at https://")
+        where = await _line(process, "serving admission reviews at https://")
         await _line(process, "shows a certificate")
         host, _, port = where.rpartition(":")
         ca = await _authority(api)

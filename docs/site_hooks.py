@@ -1,4 +1,4 @@
-"""What makes the site of files that are written for the repository.
+"""Hooks of mkdocs: build the site from files that are written for the repository.
 
 README.md is the home page, and what pages link to outside docs/ comes along: the examples, the
 manifests, the change log. A link is rewritten from where its target is in the repository to where
@@ -18,21 +18,28 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 _HOME = "README.md"
-_PAGES = (_HOME, "CONTRIBUTING.md", "CHANGELOG.md", "examples/README.md")
+_PAGES = (
+    _HOME,
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "examples/README.md",
+)
 _LINK = re.compile(r"(?<=\]\()([^)\s#:]+)(?=[)#])")
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
 
 
 class _Indentation(Extension):
-    """Nests by two spaces."""
+    """Nest lists by two spaces."""
 
     def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - so it is called
-        """Tell the parser."""
+        """Set the parser's indentation."""
         md.tab_length = 2
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Add the indentation to what reads pages."""
+    """Add the extension for indentation."""
     config.markdown_extensions.append(_Indentation())  # type: ignore[arg-type]
     return config
 

@@ -1,6 +1,7 @@
 """What every test relies on: property tests judge behaviour, never how long it took; a test that
 is marked `virtual` runs on an event loop whose waiting takes no time, and so do all tests of
-`tests/simulation` that are not marked `wall`. With `--long`, tests that try a sample try many.
+simulated clusters (`SIMULATED`) that are not marked `wall`. With `--long`, tests that try a sample
+try many.
 
 What a test lacks that could be installed, it says and is skipped; in CI that is a failure. Programs
 that none of our files can install are another matter: the head of the report names those missing,
@@ -35,7 +36,10 @@ BY_HAND = ("crictl", "critest")
 LONGEST_NAME = 120
 """Characters of a parameter that may stand in a test's name."""
 _HERE = Path(__file__).parent
-_SIMULATION = _HERE / "simulation"
+SIMULATED = [
+    _HERE / "embedded" / folder for folder in ("control", "csi", "nodes", "simulation", "workloads")
+]
+"""Folders whose tests run simulated clusters, in virtual time."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -139,7 +143,7 @@ def pytest_asyncio_loop_factories(
     """The event loop of a test; one marked `virtual` and `wall` has each in turn."""
     if item.get_closest_marker("virtual") and item.get_closest_marker("wall"):
         return {"wall": asyncio.new_event_loop, "virtual": VirtualLoop}
-    simulated = item.path.is_relative_to(_SIMULATION) and not item.get_closest_marker("wall")
-    if simulated or item.get_closest_marker("virtual"):
+    simulated = any(item.path.is_relative_to(folder) for folder in SIMULATED)
+    if (simulated and not item.get_closest_marker("wall")) or item.get_closest_marker("virtual"):
         return {"virtual": VirtualLoop}
     return {"wall": asyncio.new_event_loop}

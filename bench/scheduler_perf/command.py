@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from bayplan.client import Client, Tuning
+from bayplan.client import Client, ClientOptions
 from bayplan.client.config import from_kubeconfig
 from bayplan.client.errors import ClientError
 from bayplan.scheduler.config import default_settings, read_settings
@@ -32,7 +32,7 @@ from bench.scheduler_perf.workloads import (
     select,
 )
 
-TUNING = Tuning(qps=1e6, burst=10**6, in_flight=256)
+TUNING = ClientOptions(qps=1e6, burst=10**6, in_flight=256)
 
 
 @dataclass(slots=True)

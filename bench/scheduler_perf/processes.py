@@ -13,6 +13,7 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ENDS_WITHIN = 20.0
+_STARTS_WITHIN = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ async def running(command: str, *options: str, ready: str) -> AsyncIterator[Proc
     if process.stdout is None:
         raise RuntimeError("a process without its output")
     try:
-        await _until(process.stdout, ready)
+        async with asyncio.timeout(_STARTS_WITHIN):
+            await _until(process.stdout, ready)
         reading = asyncio.ensure_future(_pass_on(process.stdout))
         yield Process(process.pid)
     finally:
@@ -92,5 +94,5 @@ async def scheduler(kubeconfig: Path, config: Path | None = None) -> AsyncIterat
     options = ["--kubeconfig", str(kubeconfig), "--no-leader-elect"]
     if config is not None:
         options += ["--config", str(config)]
-    async with running("scheduler", *options, ready="leads") as process:
+    async with running("scheduler", *options, ready="became leader") as process:
         yield process

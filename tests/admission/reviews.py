@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from prometheus_client import CollectorRegistry
 
 from bayplan.admission.app import AdmissionApp
-from bayplan.admission.book import QueueBook
 from bayplan.admission.metrics import AdmissionMetrics
+from bayplan.admission.queue_index import QueueIndex
 from bayplan.admission.rules import AdmissionRules, AdmissionSettings
-from bayplan.embedded.asgi import Asked, calling
+from bayplan.embedded.asgi import AsgiRequest, call_app
 from bayplan.kube.gates import FeatureGates
 
 GROUP = "scheduling.volcano.sh"
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
 
 
 def make_app(
-    book: QueueBook | None = None,
+    index: QueueIndex | None = None,
     *,
     schedulers: tuple[str, ...] = ("bayplan",),
     gates: str = "",
@@ -63,7 +63,7 @@ def make_app(
     """A webhook that knows those queues."""
     settings = AdmissionSettings(frozenset(schedulers), FeatureGates.parse(gates))
     metrics = AdmissionMetrics(registry or CollectorRegistry())
-    app = AdmissionApp(AdmissionRules(settings, book or QueueBook()), metrics)
+    app = AdmissionApp(AdmissionRules(settings, index or QueueIndex()), metrics)
     app.knows_queues.set()
     return app
 
@@ -108,7 +108,7 @@ async def send(
     headers: tuple[tuple[str, str], ...] = HEADERS,
 ) -> Answer:
     """What the webhook answers to a request."""
-    async with calling(app, Asked(method, path, "", headers, body)) as reply:
+    async with call_app(app, AsgiRequest(method, path, "", headers, body)) as reply:
         parts = []
         while part := await reply.next_chunk():
             parts.append(part)

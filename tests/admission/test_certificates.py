@@ -30,7 +30,12 @@ from bayplan.admission.certificates import (
     renewed,
 )
 from bayplan.client import Client, Untyped, merge
-from bayplan.client.serving.certificates import Authority, KeyPair, server_tls, show_pair
+from bayplan.client.serving.certificates import (
+    CertificateAuthority,
+    KeyPair,
+    load_key_pair,
+    server_tls,
+)
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.lab import VirtualLab
 
@@ -110,7 +115,9 @@ def test_an_authority_is_followed_up_and_forgotten() -> None:
         lambda one: Bundle(
             one.authority, one.trusted, KeyPair(one.serving.certificate, one.authority.key)
         ),
-        lambda one: Bundle(one.authority, Authority.create(NOW).pair.certificate, one.serving),
+        lambda one: Bundle(
+            one.authority, CertificateAuthority.create(NOW).pair.certificate, one.serving
+        ),
     ],
     ids=["no-certificate", "no-key", "another-key", "another-authority"],
 )
@@ -130,9 +137,9 @@ def test_keys_show_in_no_repr() -> None:
 def test_a_certificate_that_fails_leaves_the_one_before() -> None:
     bundle = renewed(None, NAMES, NOW, LIVES)
     context = server_tls()
-    show_pair(context, bundle.serving)
+    load_key_pair(context, bundle.serving)
     with pytest.raises(ssl.SSLError):
-        show_pair(context, KeyPair(bundle.serving.certificate, bundle.authority.key))
+        load_key_pair(context, KeyPair(bundle.serving.certificate, bundle.authority.key))
 
 
 # -- the Secret -----------------------------------------------------------------------------------
@@ -186,7 +193,7 @@ async def test_a_secret_that_cannot_be_used_is_made_anew(spoilt: dict[str, Any] 
             await client.patch(SECRETS, "kube-system", name, change=merge({"data": spoilt}))
             source = secret_of()
         proof = await source.current(client)
-        show_pair(server_tls(), proof.pair)
+        load_key_pair(server_tls(), proof.pair)
         assert await source.current(client) == proof
 
 

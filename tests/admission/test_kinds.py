@@ -14,8 +14,7 @@ from bayplan.client.errors import InvalidError, NotFoundError
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.admission.manifests import CRDS, documents, install_kinds
-from tests.embedded.test_kubectl import runner
-from tests.kubectl import needs_kubectl
+from tests.kubectl import needs_kubectl, runner
 
 GROUP = "scheduling.volcano.sh"
 QUEUES = untyped(GROUP, "v1beta1", "queues", "Queue", namespaced=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.admission.book import QueueBook
-from bayplan.admission.queues import judge_group
-from bayplan.kube.queueing import PodGroup
-from tests.admission.test_queues import book, make, said
+from bayplan.admission.queue_index import QueueIndex
+from bayplan.admission.queues import review_group
+from bayplan.kube.volcano import PodGroup
+from tests.admission.test_queues import index, make, said
 from tests.builders.queueing import PodGroupBuilder
 
 
@@ -18,8 +18,8 @@ def group(**spec: object) -> PodGroup:
     return made
 
 
-def created(made: PodGroup, queues: QueueBook | None = None) -> str:
-    return said(judge_group(made, None, queues or book()))
+def created(made: PodGroup, queues: QueueIndex | None = None) -> str:
+    return said(review_group(made, None, queues or index()))
 
 
 @pytest.mark.parametrize("queue", ["", "default"])
@@ -46,11 +46,11 @@ def test_what_cannot_be_is_refused(made: PodGroup, text: str) -> None:
 def test_only_open_queues_take_groups(state: str) -> None:
     closed = make()
     closed.obj().status.state = state
-    assert f"queue q is {state}, not Open" in created(group(queue="q"), book(closed))
+    assert f"queue q is {state}, not Open" in created(group(queue="q"), index(closed))
 
 
 def test_a_queue_below_a_closed_one_takes_no_groups() -> None:
-    queues = book(make("top").state("Closing"), make().parent("top"))
+    queues = index(make("top").state("Closing"), make().parent("top"))
     text = "queue q is below queue top, which is Closing, not Open"
     assert text in created(group(queue="q"), queues)
 
@@ -58,24 +58,24 @@ def test_a_queue_below_a_closed_one_takes_no_groups() -> None:
 def test_a_queue_whose_state_nobody_has_written_is_open() -> None:
     fresh = make()
     fresh.obj().status.state = ""
-    assert not created(group(queue="q"), book(fresh))
+    assert not created(group(queue="q"), index(fresh))
 
 
 def test_only_leaves_take_groups() -> None:
-    queues = book(make(), make("child").parent("q"))
+    queues = index(make(), make("child").parent("q"))
     assert "queue q has queues below it, such as child" in created(group(queue="q"), queues)
     assert "only leaves take work" in created(group(queue="root"), queues)
 
 
 def test_a_group_outlives_its_queues_closing() -> None:
-    queues = book(make().state("Closed"))
+    queues = index(make().state("Closed"))
     old, new = group(queue="q", min_member=3), group(queue="q", min_member=2)
-    assert not said(judge_group(new, old, queues))
-    assert said(judge_group(group(queue="q"), group(queue="default"), queues))
+    assert not said(review_group(new, old, queues))
+    assert said(review_group(group(queue="q"), group(queue="default"), queues))
 
 
 def test_minima_of_tasks_that_do_not_count_are_warned_of() -> None:
     made = group(min_member=3, min_task_member={"a": 2, "b": 2})
-    (warning,) = judge_group(made, None, book()).warnings
+    (warning,) = review_group(made, None, index()).warnings
     assert "4 in all, more than minMember 3" in warning
-    assert not judge_group(group(min_member=4, min_task_member={"a": 4}), None, book()).warnings
+    assert not review_group(group(min_member=4, min_task_member={"a": 4}), None, index()).warnings

@@ -36,7 +36,7 @@ def asking(name: str, where: str = "requests") -> dict[str, Any]:
 async def test_attach_limits_cannot_be_asked_for(spec: dict[str, Any], place: str) -> None:
     said = await refusal(pod(**spec))
     assert place in said
-    assert "which a pod cannot ask for" in said
+    assert "which a pod cannot request" in said
 
 
 async def test_pods_of_every_scheduler_are_refused_attach_limits() -> None:

@@ -26,8 +26,7 @@ from tests.admission.manifests import install_kinds
 from tests.admission.reviews import GATE
 from tests.admission.test_kinds import QUEUE, QUEUES
 from tests.admission.test_registration import gates_of, hooks, opted_in
-from tests.embedded.test_kubectl import runner
-from tests.kubectl import needs_kubectl
+from tests.kubectl import needs_kubectl, runner
 
 pytestmark = pytest.mark.whole
 
@@ -87,7 +86,7 @@ async def cluster(folder: Path) -> AsyncIterator[tuple[Path, Client]]:
 async def test_it_gates_refuses_and_ends_in_order(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (path, client):
         async with webhook(path, *DIRECT) as running:
-            await running.said("shows a certificate")
+            await running.said("serving a certificate")
             assert await gates_of(client, "a") == [GATE]
             bad = opted_in("b", {GATE: "yes"})
             with pytest.raises(InvalidError, match="must be true or false"):
@@ -104,7 +103,7 @@ async def test_it_gates_refuses_and_ends_in_order(tmp_path: Path) -> None:
 async def test_with_the_policy_ignore_what_cannot_be_reviewed_is_let_in(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (path, client):
         async with webhook(path, *DIRECT, "--failure-policy", "Ignore") as running:
-            await running.said("shows a certificate")
+            await running.said("serving a certificate")
             assert await gates_of(client, "a") == [GATE]
         assert await gates_of(client, "b") == []
         async with webhook(path, *DIRECT, "--failure-policy", "Fail") as running:
@@ -119,11 +118,12 @@ async def test_replicas_answer_side_by_side_and_a_restart_finds_its_certificate(
     async with cluster(tmp_path) as (path, client):
         async with webhook(path, *DIRECT) as first, webhook(path, *DIRECT) as second:
             ends = {
-                (await one.said("shows a certificate")).split("shows")[1] for one in (first, second)
+                (await one.said("serving a certificate")).split("serving")[1]
+                for one in (first, second)
             }
             assert len(ends) == 1
         async with webhook(path, *DIRECT) as again:
-            assert (await again.said("shows a certificate")).split("shows")[1] in ends
+            assert (await again.said("serving a certificate")).split("serving")[1] in ends
             assert "made certificates" not in "".join(again.lines)
         assert len(hooks(await client.get(VALIDATING, NAME))) == 5
 
@@ -136,16 +136,16 @@ async def test_a_certificate_from_files_is_read_again_when_it_changes(tmp_path: 
     _write(files, first.serving.certificate, first.serving.key)
     options = (*DIRECT, *given, "--check-interval", "200ms")
     async with cluster(tmp_path) as (path, client), webhook(path, *options) as running:
-        where = (await running.said("answers reviews at")).split(" at ")[1].strip()
-        await running.said("shows a certificate")
+        where = (await running.said("serving admission reviews at")).split(" at ")[1].strip()
+        await running.said("serving a certificate")
         (hook,) = hooks(await client.get(MUTATING, NAME))
         assert "caBundle" not in hook["clientConfig"]
         assert await _greets(where, first.trusted)
         _write(files, second.serving.certificate, first.serving.key)
-        await running.said("could not be kept up")
+        await running.said("updating certificates and configurations failed")
         assert await _greets(where, first.trusted)
         _write(files, second.serving.certificate, second.serving.key)
-        await running.said("shows a certificate")
+        await running.said("serving a certificate")
         assert await _greets(where, second.trusted)
         assert not await _greets(where, first.trusted)
 
@@ -169,7 +169,7 @@ async def _greets(where: str, trusted: bytes) -> bool:
 async def test_it_says_whether_it_is_ready(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (path, _), webhook(path, *DIRECT) as running:
         where = (await running.said("serving health and metrics at")).split(" at ")[1].strip()
-        await running.said("is ready")
+        await running.said("webhook ready")
         async with aiohttp.ClientSession(where) as session:
             found: dict[str, Any] = {}
             for page in ("/healthz", "/livez", "/readyz", "/metrics"):
@@ -181,8 +181,8 @@ async def test_it_says_whether_it_is_ready(tmp_path: Path) -> None:
 
 async def test_a_slow_or_broken_client_harms_nobody(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (path, client), webhook(path, *DIRECT) as running:
-        where = (await running.said("answers reviews at")).split("https://")[1].strip()
-        await running.said("shows a certificate")
+        where = (await running.said("serving admission reviews at")).split("https://")[1].strip()
+        await running.said("serving a certificate")
         host, port = where.split(":")
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -198,7 +198,7 @@ async def test_a_slow_or_broken_client_harms_nobody(tmp_path: Path) -> None:
 @needs_kubectl
 async def test_kubectl_shows_refusals_and_warnings(tmp_path: Path) -> None:
     async with cluster(tmp_path) as (path, client), webhook(path, *DIRECT) as running:
-        await running.said("shows a certificate")
+        await running.said("serving a certificate")
         kubectl = runner(path, tmp_path)
         await kubectl("apply", "-f", "-", stdin=QUEUE)
         await asyncio.wait_for(_known(client, "research"), 10)
@@ -226,8 +226,8 @@ async def _known(client: Client, name: str) -> None:
         (("--service", "nowhere"), "--service nowhere: must be NAMESPACE/NAME"),
         (("--url", "http://a"), "must be https://HOST"),
         (("--url", "https://a:b"), "--url https://a:b"),
-        (("--tls-cert-file", "/nonexistent"), "go together"),
-        (("--scheduler-name", "A B"), "cannot be a name"),
+        (("--tls-cert-file", "/nonexistent"), "must be given together"),
+        (("--scheduler-name", "A B"), "not a valid name"),
         (("--listen", "nowhere"), "must be ADDRESS:PORT"),
         (("--feature-gates", "No=true"), "unknown feature gate"),
         (("--check-interval", "0s"), "must be 0.1s or more"),

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.admission.book import QueueBook
-from bayplan.admission.queues import judge_deletion, judge_queue, judge_state
-from bayplan.admission.review import Verdict
+from bayplan.admission.queue_index import QueueIndex
+from bayplan.admission.queues import review_deletion, review_queue, review_state
+from bayplan.admission.review import ReviewResponse
 from bayplan.client import Change
-from bayplan.kube.queueing import Queue
+from bayplan.kube.volcano import Queue
 from bayplan.queues.tree import MAX_DEPTH, QueueTree
 from tests.admission.reviews import ask, make_app, review
 from tests.builders.queueing import QueueBuilder
@@ -20,20 +20,20 @@ def make(name: str = "q") -> QueueBuilder:
     return QueueBuilder(name)
 
 
-def book(*queues: QueueBuilder) -> QueueBook:
-    return QueueBook(one.obj() for one in queues)
+def index(*queues: QueueBuilder) -> QueueIndex:
+    return QueueIndex(one.obj() for one in queues)
 
 
-def said(verdict: Verdict) -> str:
-    return "; ".join(map(str, verdict.faults))
+def said(response: ReviewResponse) -> str:
+    return "; ".join(map(str, response.faults))
 
 
 def created(queue: QueueBuilder, *others: QueueBuilder) -> str:
-    return said(judge_queue(queue.obj(), None, book(*others)))
+    return said(review_queue(queue.obj(), None, index(*others)))
 
 
 def changed(old: QueueBuilder, new: QueueBuilder, *others: QueueBuilder) -> str:
-    return said(judge_queue(new.obj(), old.obj(), book(old, *others)))
+    return said(review_queue(new.obj(), old.obj(), index(old, *others)))
 
 
 def test_amounts_that_agree_are_let_in() -> None:
@@ -64,7 +64,7 @@ def test_amounts_that_cannot_be_are_refused(queue: QueueBuilder, text: str) -> N
 
 
 def test_all_amounts_that_are_wrong_are_named() -> None:
-    faults = judge_queue(make().capability(cpu="-1", memory="x").obj(), None, book()).faults
+    faults = review_queue(make().capability(cpu="-1", memory="x").obj(), None, index()).faults
     assert len(faults) == 2
 
 
@@ -73,7 +73,7 @@ def test_a_guarantee_needs_no_deserved() -> None:
 
 
 def test_a_name_that_no_node_has_is_warned_of() -> None:
-    (warning,) = judge_queue(make().capability(cpus="1").obj(), None, book()).warnings
+    (warning,) = review_queue(make().capability(cpus="1").obj(), None, index()).warnings
     assert "cpus is no resource that a node can have" in warning
 
 
@@ -158,7 +158,7 @@ def test_below_the_root_nobody_adds_up() -> None:
 
 def test_a_guarantee_that_the_parent_does_not_have_is_warned_of() -> None:
     queue = make().parent("top").guarantee(cpu="1").obj()
-    (warning,) = judge_queue(queue, None, book(make("top"))).warnings
+    (warning,) = review_queue(queue, None, index(make("top"))).warnings
     assert "queue top above it has no such guarantee" in warning
 
 
@@ -181,15 +181,15 @@ def test_a_change_of_other_things_is_let_in() -> None:
 
 @pytest.mark.parametrize("name", ["root", "default"])
 def test_what_is_always_there_is_not_deleted(name: str) -> None:
-    assert said(judge_deletion(name, book(make(name)))) == f"queue {name} cannot be deleted"
+    assert said(review_deletion(name, index(make(name)))) == f"queue {name} cannot be deleted"
 
 
 def test_a_queue_with_queues_below_it_is_not_deleted() -> None:
     children = [make(f"c{n}").parent("q") for n in range(5)]
-    text = said(judge_deletion("q", book(make(), *children)))
+    text = said(review_deletion("q", index(make(), *children)))
     assert text == "queue q has queues below it: c0, c1, c2 and 2 more"
-    assert not said(judge_deletion("c0", book(make(), *children)))
-    assert not said(judge_deletion("unknown", book()))
+    assert not said(review_deletion("c0", index(make(), *children)))
+    assert not said(review_deletion("unknown", index()))
 
 
 async def test_a_queue_that_is_deleted_with_all_others_is_known_by_its_object() -> None:
@@ -213,19 +213,19 @@ async def test_a_queue_that_is_deleted_with_all_others_is_known_by_its_object() 
 def test_states_follow_each_other(was: str, state: str, ok: bool) -> None:
     old, new = make().obj(), make().obj()
     old.status.state, new.status.state = was, state
-    assert bool(said(judge_state(new, old, book()))) is not ok
+    assert bool(said(review_state(new, old, index()))) is not ok
 
 
 def test_the_root_is_not_closed() -> None:
     root = make("root").state("Closed").obj()
-    assert "cannot be closed" in said(judge_state(root, make("root").obj(), book()))
+    assert "cannot be closed" in said(review_state(root, make("root").obj(), index()))
 
 
 def test_a_queue_opens_after_those_above_it() -> None:
     old, new = make().parent("top").state("Closed").obj(), make().parent("top").obj()
-    text = said(judge_state(new, old, book(make("top").state("Closing"))))
+    text = said(review_state(new, old, index(make("top").state("Closing"))))
     assert "queue top above it is Closing; open that first" in text
-    assert not said(judge_state(new, old, book(make("top"))))
+    assert not said(review_state(new, old, index(make("top"))))
 
 
 # -- the book -------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ STEPS = st.lists(
 @given(STEPS)
 def test_the_book_knows_who_is_below_whom(steps: list[tuple[str, str, bool]]) -> None:
     held: dict[str, Queue] = {}
-    kept = QueueBook()
+    kept = QueueIndex()
     for name, parent, stays in steps:
         queue = make(name).parent(parent).deserved(cpu=len(name)).obj()
         was = held.pop(name, None)
@@ -271,7 +271,7 @@ def test_what_is_let_in_one_after_another_is_a_sound_tree(
     steps: list[tuple[str, str, int | None, int | None, int | None]],
 ) -> None:
     """The scheduler's own reading of the tree finds nothing to complain of."""
-    kept = QueueBook()
+    kept = QueueIndex()
     held: dict[str, Queue] = {}
     for name, parent, guarantee, deserved, capability in steps:
         queue = make(name).parent(parent).obj()
@@ -282,7 +282,7 @@ def test_what_is_let_in_one_after_another_is_a_sound_tree(
         ):
             if amount is not None:
                 where["cpu"] = amount
-        if judge_queue(queue, held.get(name), kept).allowed:
+        if review_queue(queue, held.get(name), kept).allowed:
             held[name] = queue
             kept.put(queue)
         assert not QueueTree.of(held.values()).problems

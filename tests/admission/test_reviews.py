@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.admission.app import MOST_BYTES, Bodies, Refused
+from bayplan.admission.app import MOST_BYTES, Bodies, RejectedRequest
 from bayplan.lab import run_virtually
 from tests.admission.reviews import HEADERS, ask, make_app, review, send
 from tests.admission.test_gates import ASKS, pod
@@ -140,7 +140,7 @@ async def test_slow_senders_cannot_fill_the_memory() -> None:
 
     slow = [asyncio.ensure_future(stalls_after(b"x" * 4000)) for _ in range(5)]
     outcomes = await asyncio.gather(*slow, return_exceptions=True)
-    statuses = [one.reply.status for one in outcomes if isinstance(one, Refused)]
+    statuses = [one.reply.status for one in outcomes if isinstance(one, RejectedRequest)]
     assert sorted(statuses) == [408, 408, 503, 503, 503]
 
     async def whole() -> object:
@@ -212,7 +212,7 @@ def test_any_object_gets_a_yes_or_a_no(
     path: str, resource: str, operation: str, obj: object, old: object, subresource: str
 ) -> None:
     async def asked() -> None:
-        question = review(resource, operation, obj, old, subresource=subresource, name="q")
-        assert (await ask(make_app(), path, question)).response["allowed"] in (True, False)
+        request = review(resource, operation, obj, old, subresource=subresource, name="q")
+        assert (await ask(make_app(), path, request)).response["allowed"] in (True, False)
 
     run_virtually(asked())

@@ -16,7 +16,7 @@ from bayplan.admission.configurations import MUTATING, VALIDATING
 from bayplan.client import Client, Untyped, deletion
 from bayplan.client.errors import ApiError, InvalidError, NotFoundError
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
 from tests.admission.test_process import DIRECT, Webhook, webhook
 from tests.scheduler.batch.objects import OPT_IN, group, install_kinds, queue
 from tests.scheduler.batch.told import QUEUE, bought_for, gated
@@ -46,7 +46,7 @@ async def at_the_door(client: Client, tmp_path: Path) -> AsyncIterator[Webhook]:
     await install_kinds(client)
     options = (*DIRECT, "--service", f"kube-system/{NAME}")
     async with _cleared(client), webhook(kubeconfig, *options) as running:
-        await running.said("shows a certificate")
+        await running.said("serving a certificate")
         await _asked(client)
         yield running
 
@@ -87,7 +87,7 @@ async def test_the_gate_is_given_and_taken(
         made = await client.create(asking(namespace, "second", "2", queue=QUEUE))
         spec = made["spec"]
         assert isinstance(spec, dict)
-        assert spec["schedulingGates"] == [{"name": QUEUE_ALLOCATION_GATE}]
+        assert spec["schedulingGates"] == [{"name": QUEUE_SCHEDULING_GATE}]
         await client.create(plain_pod(namespace, "plain", "1"))
         await it.until(lambda: bought_for(it, namespace) == {"plain"})
         assert gated(it, namespace) == {"second"}

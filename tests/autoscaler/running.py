@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bayplan.autoscaler.cloudstate.reader import Expects, as_it_is
+from bayplan.autoscaler.cloudstate.reader import AmendTemplate, unchanged
 from bayplan.autoscaler.daemon import AutoscalerDaemon, OpenCloud
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client, Informers, connect, untyped
@@ -22,7 +22,7 @@ from bayplan.lab import Lab, LiveLab, VirtualLab
 from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from tests.cloud.clouds import Served
+from tests.embedded.cloud.clouds import Served
 from tests.patience import PATIENCE
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
@@ -105,7 +105,7 @@ async def virtual_town(
     profile: Profile | None = None,
     wrap: Callable[[VirtualLab, Provider], Provider] = lambda _, provider: provider,
     leads: bool = True,
-    expects: Expects = as_it_is,
+    expects: AmendTemplate = unchanged,
 ) -> AsyncIterator[Town]:
     """A town in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from the
     beginning, it is to be `led`.
@@ -117,7 +117,7 @@ async def virtual_town(
         async def cloud(_: Client) -> AsyncIterator[Provider]:
             yield provider
 
-        daemon = AutoscalerDaemon(cloud, options, profile=profile, expects=expects)
+        daemon = AutoscalerDaemon(cloud, options, profile=profile, amend_template=expects)
         town = Town(lab, lab.client(), daemon)
         town.watch()
         task = led(town, lab.client()) if leads else None

@@ -15,12 +15,12 @@ import pytest
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client, Informers, Selection, Untyped, merge
-from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, NodeGroup
+from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, SimulatedNodeGroup
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import Provider
 from tests.autoscaler.running import CONFIG_MAPS
-from tests.cloud.clouds import Sky
+from tests.embedded.cloud.clouds import Sky
 from tests.patience import PATIENCE
 from tests.scheduler.running import node, pod, scheduling
 from tests.scheduler.storied import DRIVER, claim, csinode, with_volume
@@ -28,7 +28,7 @@ from tests.scheduler.storied import DRIVER, claim, csinode, with_volume
 pytestmark = pytest.mark.whole
 
 
-GROUP = NodeGroup(
+GROUP = SimulatedNodeGroup(
     name="bayplan-group",
     instance_type=InstanceType(name="small", cpu=4, memory="32Gi", price=0.1),
     maximum=3,

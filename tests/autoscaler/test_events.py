@@ -8,47 +8,53 @@ from typing import Any
 import yaml
 
 from bayplan.autoscaler import events
-from bayplan.autoscaler.cloudstate.backoff import Backoff
+from bayplan.autoscaler.cloudstate.backoff import NodeGroupBackoff
 from bayplan.autoscaler.clusterstate.registry import GroupState
 from bayplan.autoscaler.events import AGAIN, AutoscalerEvents
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.plan import LeftPending, ScaleUp
+from bayplan.autoscaler.plan import NoScaleUpInfo, ScaleUp
 from bayplan.autoscaler.status.configmap import (
     ClusterStatus,
-    GroupStatus,
+    NodeGroupStatus,
     StatusWriter,
     same_but_for_time,
 )
 from bayplan.client import Untyped
-from bayplan.client.events import NoEvents
+from bayplan.client.events import NullEventRecorder
 from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.events import EventType
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
-from bayplan.nodegroups import NodeGroup
-from tests.autoscaler.worlds import NOW
+from bayplan.nodegroups import CloudNodeGroup
+from tests.autoscaler.cluster_views import NOW
 from tests.builders import make_pod
-from tests.cloud.clouds import Clock
+from tests.embedded.cloud.clouds import Clock
 
 OPTIONS = AutoscalerOptions()
-GROUP = NodeGroup("workers", 1, 9)
+GROUP = CloudNodeGroup("workers", 1, 9)
 
 
-class Noted(NoEvents):
+class Noted(NullEventRecorder):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def note(
-        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    def record(
+        self,
+        regarding: KubeObject | Untyped,
+        event_type: EventType,
+        reason: str,
+        *,
+        action: str,
+        note: str,
     ) -> None:
-        self.texts.append(text)
+        self.texts.append(note)
 
 
-def left(**by_group: str) -> LeftPending:
+def left(**by_group: str) -> NoScaleUpInfo:
     reasons = {name: (reason,) for name, reason in by_group.items()}
-    return LeftPending("default/p", Cause.RESOURCES, reasons)
+    return NoScaleUpInfo("default/p", Cause.RESOURCES, reasons)
 
 
 def test_a_purchase_is_told_as_cluster_autoscaler_tells_it() -> None:
@@ -85,15 +91,17 @@ def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
 
 
 def told(writer: StatusWriter, minutes: float = 0, **fields: Any) -> dict[str, Any]:
-    status = ClusterStatus(groups=(GroupStatus(GROUP, **fields),))
+    status = ClusterStatus(groups=(NodeGroupStatus(GROUP, **fields),))
     read: dict[str, Any] = yaml.safe_load(
-        writer.tell(status, NOW + timedelta(minutes=minutes)).data()["status"]
+        writer.build(status, NOW + timedelta(minutes=minutes)).data()["status"]
     )
     return read
 
 
 def test_the_status_has_cluster_autoscalers_fields() -> None:
-    state = GroupState(target=5, ready=2, starting=("a",), unready=("b",), late=("c",))
+    state = GroupState(
+        target=5, ready=2, not_started=("a",), unready=("b",), missing_drivers=("c",)
+    )
     read = told(StatusWriter(FeatureGates()), state=state, in_progress=True, candidates=2)
     assert read["autoscalerStatus"] == "Running"
     assert read["clusterWide"]["scaleUp"]["status"] == "InProgress"
@@ -125,7 +133,7 @@ def test_the_status_counts_nodes_that_are_being_deleted() -> None:
 def test_times_of_groups_that_are_gone_are_forgotten() -> None:
     writer = StatusWriter(FeatureGates())
     told(writer, state=GroupState())
-    writer.tell(ClusterStatus(), NOW + timedelta(minutes=1))
+    writer.build(ClusterStatus(), NOW + timedelta(minutes=1))
     again = told(writer, 2, state=GroupState())["nodeGroups"][0]
     assert again["health"]["lastTransitionTime"] == "2026-01-01T00:02:00Z"
 
@@ -133,9 +141,9 @@ def test_times_of_groups_that_are_gone_are_forgotten() -> None:
 def test_a_group_that_rests_says_why_and_since_when() -> None:
     writer = StatusWriter(FeatureGates())
     told(writer, state=GroupState())
-    rest = Backoff(OPTIONS).fail("workers", NOW, "STOCK", "none left")
+    backoff = NodeGroupBackoff(OPTIONS).back_off("workers", NOW, "STOCK", "none left")
     for minutes in (5, 6):
-        read = told(writer, minutes, state=GroupState(), rest=rest, problems=("a limit",))
+        read = told(writer, minutes, state=GroupState(), backoff=backoff, problems=("a limit",))
     up = read["nodeGroups"][0]["scaleUp"]
     assert (up["status"], up["backoffInfo"]) == (
         "Backoff",
@@ -150,7 +158,7 @@ def test_a_group_that_rests_says_why_and_since_when() -> None:
 
 def test_a_status_that_only_the_time_changes_is_the_same() -> None:
     writer = StatusWriter(FeatureGates())
-    one, other = (writer.tell(ClusterStatus(), NOW + timedelta(minutes=m)) for m in (0, 1))
-    needed = writer.tell(ClusterStatus(needed=True), NOW)
+    one, other = (writer.build(ClusterStatus(), NOW + timedelta(minutes=m)) for m in (0, 1))
+    needed = writer.build(ClusterStatus(needed=True), NOW)
     assert same_but_for_time(one, other)
     assert not same_but_for_time(one, needed)

@@ -12,16 +12,22 @@ from bayplan.autoscaler.templates import (
     UNKNOWN,
     NodeGroupView,
     TemplateContext,
-    Templates,
-    limits_of,
+    TemplateNodeInfoProvider,
 )
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import Condition, KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.times import timestamp
 from bayplan.kube.workloads import DaemonSet
-from bayplan.nodegroups import CSI_DRIVERS, GroupOptions, NodeGroup, TemplateNodeInfo, template_of
-from tests.autoscaler.worlds import DISK, NOW
+from bayplan.nodegroups import (
+    CSI_DRIVERS,
+    CloudNodeGroup,
+    GroupOptions,
+    TemplateNodeInfo,
+    template_of,
+)
+from bayplan.nodegroups.templates import csi_limits
+from tests.autoscaler.cluster_views import DISK, NOW
 from tests.builders import make_csinode, make_daemon_set, make_node, make_pod
 
 FILES = "files.csi.example.com"
@@ -44,14 +50,14 @@ def said(limits: str | None = f"{DISK}=8", **labels: str) -> TemplateNodeInfo:
 
 
 def asked(template: TemplateNodeInfo | None = None) -> NodeGroupInfo:
-    return NodeGroupInfo(NodeGroup("g", 0, 9), 1, (), GroupOptions(), template)
+    return NodeGroupInfo(CloudNodeGroup("g", 0, 9), 1, (), GroupOptions(), template)
 
 
 class Case:
     """A group with some nodes."""
 
     def __init__(self, *objects: KubeObject, drivers: tuple[str, ...] = ()) -> None:
-        self.templates = Templates(AutoscalerOptions(startup_taint=("booting",)))
+        self.templates = TemplateNodeInfoProvider(AutoscalerOptions(startup_taint=("booting",)))
         self.snapshot = Snapshot(objects)
         self.drivers = drivers
         self.members = [
@@ -68,13 +74,13 @@ class Case:
     ) -> NodeGroupView:
         return self.templates.view(asked(template), self.members, self.scene(*daemon_sets))
 
-    def promise(self, template: TemplateNodeInfo | None = None) -> ReadinessCriteria:
-        return self.templates.promise(asked(template), self.members, self.scene())
+    def readiness_criteria(self, template: TemplateNodeInfo | None = None) -> ReadinessCriteria:
+        return self.templates.readiness_criteria(asked(template), self.members, self.scene())
 
 
 def limits(view: NodeGroupView) -> dict[str, int | None]:
     assert view.template is not None
-    return limits_of(view.template.csinode)
+    return csi_limits(view.template.csinode)
 
 
 def test_a_node_that_has_been_ready_for_a_while_is_copied() -> None:
@@ -118,7 +124,7 @@ def test_what_the_last_node_was_like_is_remembered() -> None:
 
 def test_a_node_that_is_not_ready_is_better_than_nothing() -> None:
     case = Case(ready_node())
-    case.members[0][1].standing = NodeReadiness.UNREADY
+    case.members[0][1].readiness = NodeReadiness.UNREADY
     assert case.view().template is not None
     assert Case().view().template is None
 
@@ -164,20 +170,20 @@ def test_where_nobody_says_anything_the_clusters_drivers_are_hoped_for() -> None
     made = case.view(said(None))
     assert limits(made) == {DISK: None}
     assert made.problems == (UNKNOWN,)
-    promise = case.promise(said(None))
-    assert (promise.drivers, promise.hoped) == ({}, frozenset({DISK}))
+    promise = case.readiness_criteria(said(None))
+    assert (promise.drivers, promise.optional_drivers) == ({}, frozenset({DISK}))
 
 
 def test_what_is_declared_is_promised_and_what_all_old_nodes_have() -> None:
     first = make_csinode("a").driver(FILES).driver("odd.csi.example.com", 1).obj()
     second = make_csinode("b").driver(FILES).obj()
     case = Case(ready_node("a"), ready_node("b"), first, second, drivers=("never.example.com",))
-    promise = case.promise(said())
+    promise = case.readiness_criteria(said())
     assert promise.drivers == {DISK: True, FILES: False}
-    assert not promise.hoped
+    assert not promise.optional_drivers
 
 
 def test_nodes_that_are_young_promise_nothing() -> None:
     young = ready_node("a", NOW - timedelta(minutes=9))
     case = Case(young, make_csinode("a").driver(FILES, 4).obj())
-    assert case.promise(said()).drivers == {DISK: True}
+    assert case.readiness_criteria(said()).drivers == {DISK: True}

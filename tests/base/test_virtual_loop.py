@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.base.clock import START, LoopClock
-from bayplan.base.virtualloop import OutsideError, StandstillError, VirtualLoop
+from bayplan.base.virtualloop import DeadlockError, RealTimeOperationError, VirtualLoop
 
 pytestmark = pytest.mark.virtual
 
@@ -94,7 +94,7 @@ def test_a_standstill_is_an_error_that_names_who_waits() -> None:
 
     with (
         asyncio.Runner(loop_factory=VirtualLoop) as runner,
-        pytest.raises(StandstillError, match=r"nothing will ever happen again.*the scheduler"),
+        pytest.raises(DeadlockError, match=r"all tasks wait.*the scheduler"),
     ):
         runner.run(forever())
 
@@ -117,7 +117,7 @@ async def _reading() -> None:
     ],
 )
 async def test_what_only_real_time_has_is_refused(wish: Callable[[], Awaitable[object]]) -> None:
-    with pytest.raises(OutsideError, match="virtual time does not wait for"):
+    with pytest.raises(RealTimeOperationError, match="cannot be used in virtual time"):
         await wish()
 
 
@@ -127,7 +127,7 @@ async def test_another_thread_is_refused() -> None:
     def call() -> None:
         try:
             loop.call_soon_threadsafe(print)
-        except OutsideError as error:
+        except RealTimeOperationError as error:
             told.append(error)
 
     thread = threading.Thread(target=call)
@@ -150,7 +150,7 @@ def test_who_sleeps_for_ever_is_not_woken_by_anything() -> None:
         await asyncio.sleep(math.inf)
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        with pytest.raises(StandstillError):
+        with pytest.raises(DeadlockError):
             runner.run(sleep())
         assert runner.get_loop().time() == 10.0
 
@@ -160,5 +160,5 @@ async def test_a_socket_that_has_something_to_say_is_not_heard() -> None:
     with ours, theirs:
         ours.setblocking(False)
         theirs.send(b"x")
-        with pytest.raises(OutsideError):
+        with pytest.raises(RealTimeOperationError):
             await asyncio.get_running_loop().sock_recv(ours, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from bayplan.kube.meta import Quantity
-from bayplan.kube.queueing import GROUP_NAME_ANNOTATIONS, PodGroup, Queue, QueueState
+from bayplan.kube.volcano import GROUP_NAME_ANNOTATIONS, PodGroup, Queue, QueueState
 from tests.builders.base import DEFAULT, Builder
 from tests.builders.pods import PodBuilder
 

@@ -6,15 +6,15 @@ import pytest
 
 from bayplan.autoscaler.providers.declared.sources import parse_groups
 from bayplan.checks import CheckedCluster, Finding, Severity, check
-from bayplan.checks.finding import who
+from bayplan.checks.findings import clause
 from bayplan.fit import Profile
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
 from bayplan.kube.storage import SELECTED_NODE
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
 from tests.builders import (
     PodBuilder,
     make_csinode,
@@ -90,9 +90,9 @@ def test_pods_on_nodes_that_are_gone() -> None:
         ("v1.36.4", "v1.37.0", ["KubeletNewer"]),
         ("v1.36.4", "v2.0.0", ["KubeletNewer"]),
         ("", "v1.33.0", []),
-        ("", "v1.32.0", ["KubeletsApart"]),
+        ("", "v1.32.0", ["KubeletVersionSkew"]),
         ("v1.36.4", "unknown", []),
-        ("what", "v1.32.0", ["KubeletsApart"]),
+        ("what", "v1.32.0", ["KubeletVersionSkew"]),
     ],
 )
 def test_kubelets_beside_the_server_or_among_themselves(
@@ -154,7 +154,7 @@ def test_pods_that_wait_for_volumes_are_told_by_driver() -> None:
     [
         (make_pod("p").node_selector(disk="ssd"), "PodsWaitForAffinity"),
         (make_pod("p").gate("example.com/x"), "PodsWaitForGate"),
-        (make_pod("p").gate(QUEUE_ALLOCATION_GATE), "PodsWaitForQueue"),
+        (make_pod("p").gate(QUEUE_SCHEDULING_GATE), "PodsWaitForQueue"),
         (make_pod("p").scheduler("fancy"), "PodsWaitForScheduler"),
         (make_pod("p").device("gone"), "PodsWaitForDevices"),
     ],
@@ -167,7 +167,7 @@ def test_what_a_scheduler_says_itself_is_told_beside_what_is_thought_of_it() -> 
     pod = make_pod("p").created(OLD).condition("PodScheduled", "False", "Unschedulable")
     pod.obj().status.conditions[0].message = "0/3 nodes are available: 3 moods."
     one = only([*healthy(), pod.obj()])
-    assert one.text.endswith("; it says itself: 0/3 nodes are available: 3 moods.")
+    assert one.text.endswith("; its message: 0/3 nodes are available: 3 moods.")
 
 
 def test_pods_wait_for_taints_where_all_nodes_have_them() -> None:
@@ -184,13 +184,13 @@ def test_pods_wait_for_ports_or_other_things() -> None:
 def test_pods_that_have_only_begun_to_wait_are_no_trouble_yet() -> None:
     one = only([*healthy(), make_pod("p").cpu("64").created(NEW).obj()])
     assert (one.kind.code, one.kind.severity) == ("PodsWaitBriefly", Severity.INFO)
-    assert one.text == "1 pod waiting for less than 5m"
+    assert one.text == "1 pod pending for less than 5m"
 
 
 def test_our_gate_on_pods_goes_by_quota_whether_the_feature_is_on_or_off() -> None:
     """As the scheduler's own story of everything off has it: what is gated is let in as ever."""
     off = Profile(gates=FeatureGates({"QueueAllocationGate": False}))
-    gated = make_pod("p").gate(QUEUE_ALLOCATION_GATE).created(OLD).obj()
+    gated = make_pod("p").gate(QUEUE_SCHEDULING_GATE).created(OLD).obj()
     assert codes([*healthy(), gated], profile=off) == codes([*healthy(), gated])
     assert not any(one.severity is Severity.ERROR for one in look([*healthy(), gated], profile=off))
 
@@ -219,16 +219,19 @@ def declared(**changes: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"cpu": 8}, "cpu: promised 8, has 4"),
-        ({"limit": 25}, f"{DISK}: promised 25, takes 2"),
-        ({"limit": "none"}, f"{DISK}: promised any number of volumes, takes 2"),
-        ({"driver": "other.example.com"}, "other.example.com: promised, is not registered"),
-        ({"label": "l"}, "label node.kubernetes.io/instance-type: promised l, is m"),
+        ({"cpu": 8}, "cpu: template 8, node 4"),
+        ({"limit": 25}, f"{DISK}: template 25, node 2"),
+        ({"limit": "none"}, f"{DISK}: template unlimited, node 2"),
+        (
+            {"driver": "other.example.com"},
+            "other.example.com: in the template, not registered on the node",
+        ),
+        ({"label": "l"}, "label node.kubernetes.io/instance-type: template l, node m"),
     ],
 )
 def test_a_template_that_lies(changes: dict[str, object], said: str) -> None:
     one = only(healthy(), **declared(**changes))
-    assert (one.kind.code, one.about, one.count) == ("TemplateLies", "workers", 3)
+    assert (one.kind.code, one.about, one.count) == ("TemplateMismatch", "workers", 3)
     assert one.examples[0].detail == said
 
 
@@ -240,7 +243,7 @@ def test_a_template_that_promises_less_or_the_same_is_none() -> None:
 def test_a_taint_that_the_template_does_not_tell_of() -> None:
     rest = without(healthy(), "Node/n1")
     tainted = [*rest, typed_node("n1").taint("team", "a").obj()]
-    assert [one.kind.code for one in look(tainted, **declared())] == ["TemplateLies"]
+    assert [one.kind.code for one in look(tainted, **declared())] == ["TemplateMismatch"]
     passing = [*rest, typed_node("n1").taint("node.kubernetes.io/memory-pressure").obj()]
     assert codes(passing, **declared()) == []
 
@@ -257,7 +260,8 @@ def test_a_group_at_its_maximum_with_pods_that_would_fit_another_node() -> None:
     found = {one.kind.code: one for one in look(objects, **declared(max=3))}
     assert set(found) == {"GroupAtMaximum", "PodsWaitForResources"}
     assert found["GroupAtMaximum"].text == (
-        "group workers is at its maximum of 3 nodes, and 1 pod would fit another"
+        "group workers is at its maximum of 3 nodes, and 1 pending pod would fit on another node of"
+        " it"
     )
     alone = check(CheckedCluster(objects, NOW, **declared(max=3)), ["GroupAtMaximum"]).findings  # type: ignore[arg-type]
     assert alone == (found["GroupAtMaximum"],), "whatever else is looked for"
@@ -292,11 +296,11 @@ def test_a_driver_is_not_missing_where_csinodes_could_not_be_read() -> None:
     ("count", "said"), [(1, "1 claim of class fast waits"), (2, "2 claims of class fast wait")]
 )
 def test_one_does_what_many_do(count: int, said: str) -> None:
-    assert who(count, "claim", "wait", "of class fast") == said
-    assert who(count, "node", "publish").endswith("publishes" if count == 1 else "publish")
-    assert who(count, "class", "want") == ("1 class wants" if count == 1 else "2 classes want")
+    assert clause(count, "claim", "wait", "of class fast") == said
+    assert clause(count, "node", "publish").endswith("publishes" if count == 1 else "publish")
+    assert clause(count, "class", "want") == ("1 class wants" if count == 1 else "2 classes want")
 
 
 def test_one_pod_that_its_scheduler_leaves_alone_is_told_as_one() -> None:
     one = only([*healthy(), make_pod("p").created(OLD).scheduler("other").obj()])
-    assert one.text == "1 pod waits for other, though there is room"
+    assert one.text == "1 pod waits for scheduler other, although a fitting node exists"

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from bayplan.client.serving.certificates import Authority
+from bayplan.client.serving.certificates import CertificateAuthority
 from bayplan.kube.coordination import Lease, LeaseSpec
 from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.registrations import (
@@ -24,7 +24,7 @@ from tests.checks.clusters import DISK, NEW, NOW, OLD, codes, healthy, look
 
 def bundle(ends: timedelta) -> str:
     """A certificate that ends so long after now."""
-    made = Authority.create(NOW - timedelta(days=2), timedelta(days=2) + ends)
+    made = CertificateAuthority.create(NOW - timedelta(days=2), timedelta(days=2) + ends)
     return base64.b64encode(made.pair.certificate).decode()
 
 
@@ -102,7 +102,7 @@ def test_node_groups_of_the_cluster_are_held_up_to_their_nodes() -> None:
     group = NodeGroup(metadata=ObjectMeta(name="workers"), spec=spec)
     assert codes([*healthy(), group]) == []
     group.spec = {**spec, "csiDrivers": {DISK: 25}}
-    assert codes([*healthy(), group]) == ["TemplateLies"]
+    assert codes([*healthy(), group]) == ["TemplateMismatch"]
 
 
 def test_a_node_group_that_makes_no_sense() -> None:

@@ -11,16 +11,16 @@ from bayplan.checks import CheckedCluster, check
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube import codec
 from bayplan.lab import VirtualLab
-from bayplan.lab.crew import MEMBERS, Crew, muster
+from bayplan.lab.daemons import DAEMON_NAMES, LabDaemons, prepare_daemons
 from bayplan.lab.virtual import run_virtually
-from bayplan.observe.permissions import EVERYTHING
-from bayplan.observe.reading import read_once
+from bayplan.observe.permissions import ALL_KINDS
+from bayplan.observe.reader import read_once
 
 pytestmark = pytest.mark.whole
 
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
-CREW = Crew(frozenset(MEMBERS))
+CREW = LabDaemons(frozenset(DAEMON_NAMES))
 IN_PROCESS = {"WebhookWithoutService"}
 """A webhook in virtual time is of the same process, and answers without a service."""
 
@@ -31,21 +31,21 @@ def story(number: int) -> ClusterSpec:
 
 
 async def _codes(spec: ClusterSpec, minutes: tuple[int, ...]) -> list[set[str]]:
-    aboard = muster(CREW, spec, lambda: lab.simulation.provider)
+    aboard = prepare_daemons(CREW, spec, lambda: lab.simulation.provider)
     lab = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
     told = []
     async with lab:
         client = lab.client()
         for minute in minutes:
             await lab.run(until=60 * minute)
-            loaded = await read_once(client, EVERYTHING)
+            loaded = await read_once(client, ALL_KINDS)
             read = frozenset(codec.KINDS[name].type for name in loaded.read or ())
             version = (await client.version()).git_version
             subject = CheckedCluster(
                 loaded.objects, client.clock.now(), read=read, server_version=version
             )
             report = check(subject)
-            assert report.unasked == ()
+            assert report.skipped == ()
             told.append({one.kind.code for one in report.findings} - IN_PROCESS)
     return told
 

@@ -99,6 +99,6 @@ def test_guarantees_beyond_all_nodes() -> None:
     (one,) = look([*healthy(), much])
     assert (one.kind.code, one.text) == (
         "GuaranteesBeyondNodes",
-        "queues are guaranteed more than there is: cpu 13 of 12",
+        "the guarantees of queues exceed the capacity of all nodes: cpu 13 of 12",
     )
     assert codes([*healthy(), make_queue("much").guarantee(cpu="12").obj()]) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from bayplan.checks import Severity
-from bayplan.checks.finding import MOST_EXAMPLES
+from bayplan.checks.findings import MOST_EXAMPLES
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.storage import VolumeError
 from tests.builders import (
@@ -36,7 +36,7 @@ def test_nothing_is_found_in_a_healthy_cluster() -> None:
 def test_a_driver_without_a_limit() -> None:
     (one,) = look(with_csinode(None))
     assert (one.kind.code, one.about, one.count) == ("DriverWithoutLimit", DISK, 1)
-    assert one.text == f"{DISK} says no limit on 1 of 3 nodes that have it"
+    assert one.text == f"{DISK} reports no attach limit on 1 of 3 nodes that have it"
     assert [(example.name, example.detail) for example in one.examples] == [("n1", "m")]
 
 
@@ -84,11 +84,11 @@ def test_a_limit_that_cannot_be_any() -> None:
 
 def test_a_limit_that_nobody_believes() -> None:
     found = look(with_csinode(2**31 - 1))
-    (one,) = [one for one in found if one.kind.code == "LimitBeyondBelief"]
+    (one,) = [one for one in found if one.kind.code == "ImplausibleLimit"]
     assert one.severity is Severity.INFO
-    assert one.text == f"{DISK} says a limit beyond belief on 1 of 3 nodes that have it"
+    assert one.text == f"{DISK} has an implausible attach limit on 1 of 3 nodes that have it"
     assert [example.detail for example in one.examples] == ["2,147,483,647"]
-    assert "LimitBeyondBelief" not in codes(with_csinode(100_000))
+    assert "ImplausibleLimit" not in codes(with_csinode(100_000))
 
 
 def test_a_limit_of_zero() -> None:
@@ -108,7 +108,7 @@ def test_limits_of_csinode_and_node_that_disagree() -> None:
 def test_limits_that_differ_within_an_instance_type() -> None:
     (one,) = look(with_csinode(9))
     assert (one.kind.code, one.kind.severity) == ("LimitsDiffer", Severity.INFO)
-    assert "2 on 2, 9 on 1" in one.text
+    assert "2 on 2 nodes, 9 on 1 node" in one.text
     other = [*without(with_csinode(9), "Node/n1"), typed_node("n1", kind="l").obj()]
     assert codes(other) == []
 
@@ -166,7 +166,7 @@ def test_more_volumes_than_the_limit_whether_by_pods_or_attachments() -> None:
     assert codes([*healthy(), *attached[0]]) == []
     (one,) = look([*healthy(), *attached[0], *attached[1]])
     assert (one.kind.code, one.kind.severity) == ("NodeOverLimit", Severity.ERROR)
-    assert one.examples[0].detail == "3 volumes, 2 by CSINode"
+    assert one.examples[0].detail == "3 volumes, limit 2 from CSINode"
 
 
 def test_a_driver_without_its_csidriver() -> None:
@@ -189,7 +189,7 @@ def test_claims_that_wait_for_a_provisioner_that_nobody_runs() -> None:
     wanted = make_storage_class("slow", "nobody.example.com").obj()
     claim = make_pvc("c").storage_class("slow").created(OLD).obj()
     (one,) = look([*healthy(), wanted, claim])
-    assert (one.kind.code, one.about) == ("ProvisionerNowhere", "slow")
+    assert (one.kind.code, one.about) == ("ProvisionerMissing", "slow")
     assert codes([*healthy(), wanted]) == []
     young = make_pvc("c").storage_class("slow").created(NEW).obj()
     assert codes([*healthy(), wanted, young]) == []

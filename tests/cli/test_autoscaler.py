@@ -19,7 +19,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import LiveLab
-from bayplan.nodegroups.externalgrpc.server import Places, serve
+from bayplan.nodegroups.externalgrpc.server import ListenAddresses, serve
 from tests.cli.commands import Command, command
 from tests.patience import PATIENCE
 from tests.scheduler.running import pod
@@ -42,7 +42,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[LiveLab]:
     config = ServerConfig(kubeconfig=tmp_path / "kubeconfig")
     async with LiveLab(spec, config) as lab:
         running = asyncio.ensure_future(lab.run())
-        async with serve(lab.simulation.provider, Places(socket=tmp_path / "cloud.sock")):
+        async with serve(lab.simulation.provider, ListenAddresses(socket=tmp_path / "cloud.sock")):
             yield lab
         lab.stop()
         await running
@@ -104,7 +104,7 @@ async def test_a_dry_run_shows_and_writes_nothing(lab: LiveLab, tmp_path: Path) 
     async with connect(tmp_path / "kubeconfig") as client:
         await refused_pod(client, "a")
         async with started(tmp_path, "--dry-run") as it:
-            assert await it.line() == "g: would be made larger by 1"
+            assert await it.line() == "g: would be scaled up by 1"
         assert not lab.simulation.cloud.instances
         assert not (await client.list(LEASES)).items
 
@@ -113,7 +113,7 @@ async def test_a_dry_run_shows_and_writes_nothing(lab: LiveLab, tmp_path: Path) 
     ("options", "problem"),
     [
         (["--cloud-provider", "nowhere"], "there is no cloud provider 'nowhere'"),
-        (["--expander", "best"], "there is no expander 'best'"),
+        (["--expander", "best"], "unknown expander 'best'"),
         (["--cores-total", "many"], "--cores-total 'many': write it as MIN:MAX"),
         (["--plan-token-file", "/nowhere"], "--plan-token-file /nowhere"),
         (["--scan-interval", "soon"], "--scan-interval"),

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bayplan.checks import KINDS
+from bayplan.checks.registry import RENAMED
 from bayplan.cli.main import run
 from tests.cli.clusters import EXAMPLE, Wire, dump, node, pod
 
@@ -35,7 +36,7 @@ def codes(found: dict[str, Any]) -> list[str]:
 
 def test_nothing_found_is_said_and_is_fine(tmp_path: Path, capsys: Captured) -> None:
     assert run(["check", "-f", dump(tmp_path, node(), pod(nodeName="n1"))]) == 0
-    assert capsys.readouterr().out.startswith("nothing found\n")
+    assert capsys.readouterr().out.startswith("no findings\n")
 
 
 def test_findings_have_a_stable_shape(tmp_path: Path) -> None:
@@ -63,6 +64,18 @@ def test_yaml_says_the_same_as_json(capsys: Captured) -> None:
 def test_fail_on_says_what_counts(tmp_path: Path, level: str, code: int) -> None:
     file = dump(tmp_path, node(), pod(cpu="8"))
     assert checked("-f", file, "--fail-on", level)[0] == code
+
+
+@pytest.mark.parametrize("flag", ["--only", "--ignore"])
+def test_former_codes_are_accepted_and_named_as_deprecated(
+    tmp_path: Path, capsys: Captured, flag: str
+) -> None:
+    assert not set(RENAMED) & set(KINDS)
+    for former, code in RENAMED.items():
+        assert code in KINDS
+        run(["check", "-f", dump(tmp_path, node()), flag, former.lower()])
+        warning = f"warning: {flag} {former}: deprecated, renamed to {code}\n"
+        assert capsys.readouterr().err == warning
 
 
 def test_codes_are_chosen_in_any_case_of_letters(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from bayplan.cli.main import run
 from bayplan.client import Client, merge
 from bayplan.client.resources import untyped
 from bayplan.kube.storage import VolumeAttachment
-from bayplan.observe.permissions import EVERYTHING, rules_for
+from bayplan.observe.permissions import ALL_KINDS, rules_for
 from tests.cli.clusters import dump, node, pod
 from tests.cli.test_live import asked, cluster, grant, sent
 
@@ -70,7 +70,7 @@ async def test_the_version_of_the_server_is_what_kubelets_are_held_up_to(
 async def test_what_may_not_be_listed_is_not_judged_and_that_is_said(
     cluster: Client, tmp_path: Path, capsys: Captured
 ) -> None:
-    kinds = [kind for kind in EVERYTHING.kinds if kind.__name__ != "VolumeAttachment"]
+    kinds = [kind for kind in ALL_KINDS.kinds if kind.__name__ != "VolumeAttachment"]
     await grant(cluster, rules_for(kinds))
     report = await found(tmp_path, capsys, *GRACE)
     unasked = {one["code"] for one in report["notChecked"]}
@@ -78,7 +78,7 @@ async def test_what_may_not_be_listed_is_not_judged_and_that_is_said(
     assert [one["kind"] for one in report["incomplete"]] == ["VolumeAttachment"]
     await asked(tmp_path, "check", *GRACE)
     said = capsys.readouterr().out
-    assert "not looked for: 3 codes, since nothing was read of VolumeAttachment" in said
+    assert "3 checks skipped, because these kinds were not read: VolumeAttachment" in said
     assert "note: volumeattachments.storage.k8s.io could not be read" in said
 
 
@@ -106,7 +106,7 @@ async def test_a_dump_of_ours_says_what_was_not_there_as_well(
     old = node("old")
     old["status"]["nodeInfo"] = {"kubeletVersion": "v1.20.0"}
     await cluster.create(old)
-    kinds = [kind for kind in EVERYTHING.kinds if kind.__name__ != "VolumeAttachment"]
+    kinds = [kind for kind in ALL_KINDS.kinds if kind.__name__ != "VolumeAttachment"]
     await grant(cluster, rules_for(kinds))
     live = await found(tmp_path, capsys, *GRACE)
     file = str(tmp_path / "cluster.json")

@@ -14,7 +14,10 @@ WRONG = {
     "no YAML": ("address: [", "config"),
     "unknown field": ("adress: 127.0.0.1:1\n", "adress"),
     "no CA": ("address: 127.0.0.1:1\ncacert: none.crt\n", "none.crt"),
-    "empty CA": ("address: 127.0.0.1:1\ncacert: empty.crt\n", "cacert: there is no certificate"),
+    "empty CA": (
+        "address: 127.0.0.1:1\ncacert: empty.crt\n",
+        "cacert: the file has no certificate",
+    ),
 }
 
 

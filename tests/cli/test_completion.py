@@ -42,6 +42,8 @@ def bayplan(*words: str) -> str:
         (["expl"], "explain"),
         (["images", "pu"], "pull"),
         (["plan", "--max-n"], "--max-nodes-total"),
+        (["help", "pla"], "plan"),
+        (["version", "--out"], "--output"),
     ],
 )
 def test_bash_completes_commands_and_options(typed: list[str], completed: str) -> None:

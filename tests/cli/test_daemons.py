@@ -26,11 +26,11 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.coordination import Lease
 from bayplan.lab import LiveLab
 from bayplan.node.agent import LimitsAgent
-from bayplan.nodegroups.externalgrpc.server import Places, serve
+from bayplan.nodegroups.externalgrpc.server import ListenAddresses, serve
 from bayplan.recordings import RecordingWriter
-from bayplan.ui.page import Page
+from bayplan.ui.page import ClusterPage
 from tests.cli.commands import command
-from tests.node.running import seen
+from tests.node.running_agent import seen
 
 CLUSTER = b"""
 seed: 1
@@ -81,7 +81,7 @@ DAEMONS = {
     ),
     "node-agent": Case(
         "node-agent --limits --all-nodes",
-        "publishes the attach limits",
+        "publishing attach limits",
         ("--listen", "--metrics-port"),
         "bayplan-node-limits",
     ),
@@ -121,7 +121,7 @@ async def client(folder: Path) -> AsyncIterator[Client]:
     path = folder / "kubeconfig"
     async with LiveLab(spec, ServerConfig(kubeconfig=path)) as lab:
         running = asyncio.ensure_future(lab.run())
-        cloud = serve(lab.simulation.provider, Places(socket=folder / "cloud.sock"))
+        cloud = serve(lab.simulation.provider, ListenAddresses(socket=folder / "cloud.sock"))
         async with cloud, connect(path) as made:
             yield made
         lab.stop()
@@ -202,11 +202,11 @@ def test_a_failure_of_the_page_is_not_blamed_on_its_address(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @asynccontextmanager
-    async def failing(_: Page) -> AsyncIterator[None]:
+    async def failing(_: ClusterPage) -> AsyncIterator[None]:
         await _fail()
         yield
 
-    monkeypatch.setattr(Page, "running", failing)
+    monkeypatch.setattr(ClusterPage, "running", failing)
     with pytest.raises(OSError, match="/some/file"):
         run(["ui", "-f", "examples/cluster"])
     assert "--listen" not in capsys.readouterr().err

@@ -23,9 +23,9 @@ from rich.console import Console
 
 from bayplan.cli import demo
 from bayplan.cli.main import run
-from bayplan.cli.simulated.stories import Told, all_gates, typed
+from bayplan.cli.simulated.stories import StoryResult, all_gates, typed
 from bayplan.embedded.simulation.clusterfile import read_cluster
-from bayplan.lab.stories import BY_GATE, STORIES, Check
+from bayplan.lab.stories import BY_GATE, STORIES, StoryCheck
 from bayplan.lab.stories.cluster import ClusterFigures
 from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE
@@ -102,8 +102,8 @@ def test_a_log_has_the_words_the_changes_the_table_and_the_promises(capsys: Capt
     lines = out.splitlines()
     assert "Story 3 of 8: From zero" in lines
     assert "  1:20  with Bayplan: 3 ready; 20 running, 0 waiting" in lines
-    assert "nodes bought               3             3" in lines
-    assert "✓  3 nodes bought, which is ⌈20/8⌉, known from the template alone" in lines
+    assert "nodes added               3             3" in lines
+    assert "✓  3 nodes added, which is ⌈20/8⌉, known from the template alone" in lines
     assert "  bayplan demo --story 3 --keep" in lines
     assert "\x1b" not in out
     assert lines[-1].startswith("1 story in ")
@@ -112,23 +112,23 @@ def test_a_log_has_the_words_the_changes_the_table_and_the_promises(capsys: Capt
 def test_a_story_that_does_not_end_as_promised_is_told_and_ends_with_1(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = replace(STORIES[2], judge=lambda on, off: (Check("pigs fly", holds=False),))
+    broken = replace(STORIES[2], check=lambda on, off: (StoryCheck("pigs fly", holds=False),))
     monkeypatch.setattr(demo, "STORIES", (broken,))
     assert run(["demo", "--plain"]) == 1
     out = capsys.readouterr().out
     assert "✗  pigs fly" in out
-    assert "story 3, From zero, did not end as promised: pigs fly" in out
+    assert "story 3, From zero, did not have the expected result: pigs fly" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--story", "9"], "error: --story 9: there are stories 1 to 8"),
-        (["--story", "0"], "error: --story 0: there are stories 1 to 8"),
-        (["--keep"], "error: --keep: say with --story N which cluster is to stay"),
+        (["--story", "9"], "error: --story 9: must be from 1 to 8"),
+        (["--story", "0"], "error: --story 0: must be from 1 to 8"),
+        (["--keep"], "error: --keep: needs --story N, the story whose cluster is kept"),
         (
             ["--story", "1", "--story", "4", "--keep"],
-            "error: --keep: one cluster can stay, and --story names 1, 4; give --story once",
+            "error: --keep: keeps the cluster of one story, but --story is given for 1, 4",
         ),
     ],
 )
@@ -147,10 +147,10 @@ def test_on_a_terminal_both_takes_are_seen_and_no_line_is_too_long(
         assert it.end() == 0
     lines = plain(it.seen)
     assert any(line.startswith("at 1:20") for line in lines)
-    assert "as promised." in "".join(lines)
+    assert "all as expected." in "".join(lines)
     commands = {f"  {one}" for one in (*STORIES[2].commands, "bayplan demo --story 3 --keep")}
-    told = [line for line in lines if line.rstrip() not in commands]  # those are to be copied
-    assert max(map(len, told)) <= size[0]
+    result = [line for line in lines if line.rstrip() not in commands]  # those are to be copied
+    assert max(map(len, result)) <= size[0]
     assert not list(tmp_path.iterdir())
 
 
@@ -160,7 +160,7 @@ def test_it_can_be_ended_at_any_time_and_leaves_nothing(
     number: signal.Signals, story: str, tmp_path: Path
 ) -> None:
     with on_terminal("--story", story, folder=tmp_path) as it:
-        it.until("the clusters start" if story == "7" else "at 0:")
+        it.until("starting the clusters" if story == "7" else "at 0:")
         it.process.send_signal(number)
         assert it.end() == 130, it.seen
     assert "Traceback" not in it.seen
@@ -205,7 +205,7 @@ def test_what_comes_later_in_a_story_comes_once_its_first_pods_run() -> None:
 @needs_kubectl
 def test_a_cluster_that_is_kept_answers_kubectl_until_it_is_ended(tmp_path: Path) -> None:
     with on_terminal("--story", "5", "--keep", folder=tmp_path) as it:
-        it.until("Elsewhere, try:")
+        it.until("In another terminal, try:")
         (kubeconfig,) = re.findall(r"export KUBECONFIG=(\S+)", it.seen)
         with _watched_gates(kubeconfig) as seen:
             gated = next(pods for pods in seen if len(pods) == 12)
@@ -246,9 +246,9 @@ def _latest(lines: Iterable[str]) -> Iterator[dict[str, str]]:
 
 
 def test_gates_are_whole_words_where_a_terminal_is_narrow() -> None:
-    both = ClusterFigures(bought=3, running=36, lost=1980.0)
-    told = [Told(story, both, both) for story in BY_GATE.values()]
+    both = ClusterFigures(added=3, running=36, waited_seconds=1980.0)
+    result = [StoryResult(story, both, both) for story in BY_GATE.values()]
     console = Console(width=80, record=True, file=io.StringIO())
-    console.print(*all_gates(told))
+    console.print(*all_gates(result))
     shown = console.export_text().split()
     assert set(BY_GATE) <= set(shown)

@@ -50,7 +50,7 @@ def test_a_claim_that_is_missing_is_a_no(tmp_path: Path, capsys: Captured) -> No
     code, found, said = explained(capsys, "-f", where, "p")
     assert (code, found["fits"], found["unjudged"]) == (1, False, False)
     assert 'could not find ResourceClaim "default/c"' in found["message"]
-    assert "there is no ResourceClaim in the dump" in said
+    assert "the dump contains no ResourceClaim" in said
 
 
 def test_a_claim_that_must_be_allocated_cannot_be_judged(tmp_path: Path, capsys: Captured) -> None:

@@ -15,8 +15,8 @@ import pytest
 from bayplan.cli.main import run
 from bayplan.client import Client, connect
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
-from bayplan.observe.permissions import EVERYTHING, rules_for
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
+from bayplan.observe.permissions import ALL_KINDS, rules_for
 from tests.cli.clusters import dump, node, pod
 from tests.cli.commands import command
 from tests.cli.test_live import asked, cluster, grant
@@ -104,7 +104,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[Path]:
             gated = pod("train", cpu="2")
             gated["spec"]["containers"][0]["image"] = "i"
             gated["metadata"]["annotations"] = {
-                QUEUE_ALLOCATION_GATE: "true",
+                QUEUE_SCHEDULING_GATE: "true",
                 "scheduling.volcano.sh/queue-name": "research",
             }
             await client.create(gated)
@@ -152,7 +152,7 @@ def objects(path: Path) -> list[Any]:
 async def test_what_may_not_be_read_is_told_by_the_dump_as_well(
     cluster: Client, tmp_path: Path, capsys: Captured
 ) -> None:
-    kinds = [kind for kind in EVERYTHING.kinds if kind.__name__ != "PersistentVolume"]
+    kinds = [kind for kind in ALL_KINDS.kinds if kind.__name__ != "PersistentVolume"]
     await grant(cluster, rules_for(kinds))
     path = tmp_path / "c.json"
     assert await asked(tmp_path, "dump", "--to", str(path)) == 0

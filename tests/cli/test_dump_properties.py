@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from bayplan.cli.main import run
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.explanation.waiting import waiting_pods
+from bayplan.fit.explanation.cause import list_pending_pods
 from bayplan.kube.codec import encode
-from bayplan.kube.loading import load
+from bayplan.kube.manifests import load
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -45,7 +45,7 @@ BY_NAME = frozenset({"fullest", "judged"})
 OF_ONE_THAT_FITS = frozenset({"node", "placed", "message", "why"})
 SALT = "pepper"
 ADDRESS = re.compile(r"\b(?:\d+\.){3}\d+\b")
-ELSEWHERE = re.compile(r"on node \S+?(?: instead)?(?=\.)")
+ELSEWHERE = re.compile(r"(?:on|to) node \S+?(?: instead)?(?=\.)")
 WORD = re.compile(r"[A-Za-z0-9]+")
 SECRET = "plantedsecret"
 
@@ -143,7 +143,7 @@ def each(path: Path) -> str:
     snapshot = Snapshot.of(load(path), profile=Profile().by_scheduler())
     bench = RulesComparison(snapshot, None, Profile().plugins)
     told = []
-    for pod in waiting_pods(snapshot):
+    for pod in list_pending_pods(snapshot):
         (found,) = explain_pods(snapshot, [pod], bench, with_fixes=False)
         unsure = OF_ONE_THAT_FITS if found.fits else frozenset()
         data = {key: one for key, one in explanation_data(found).items() if key not in unsure}

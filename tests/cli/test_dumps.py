@@ -65,8 +65,8 @@ def test_what_is_left_of_it_can_be_asked_for(tmp_path: Path, capsys: Captured) -
     path = written(tmp_path, "lines.ndjson", CUT["lines.ndjson"])
     assert run(["explain", "-f", path, "default/p", "--partial"]) == 0
     said = capsys.readouterr()
-    assert "left out: " in said.err
-    assert "1 object of the dump could not be used" in said.out
+    assert "ignored: " in said.err
+    assert "1 invalid object of the dump was ignored" in said.out
     # Who else waits, nobody knows.
     assert run(["explain", "-f", path, "--all-pending", "--partial"]) == 2
 
@@ -100,5 +100,5 @@ def test_what_is_there_twice_is_told_and_the_last_counts(tmp_path: Path, capsys:
     first = written(tmp_path, "a.json", listed(node(cpu="4"), pod("p", cpu="3")))
     second = written(tmp_path, "b.json", listed(node(cpu="2")))
     assert run(["explain", "-f", first, "-f", second, "default/p", "--no-fixes"]) == 1
-    assert "there 2 times, the last counts: Node n1" in capsys.readouterr().err
+    assert "duplicate object, 2 times, the last one counts: Node n1" in capsys.readouterr().err
     assert run(["explain", "-f", second, "-f", first, "default/p", "--no-fixes"]) == 0

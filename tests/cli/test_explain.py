@@ -46,9 +46,9 @@ def test_a_command_that_does_not_last_is_told_as_such(tmp_path: Path, capsys: Ca
     taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     sick["spec"] = {"taints": [taint]}
     assert explain("-f", dump(tmp_path, sick, pod()), "default/p") == 1
-    fix = capsys.readouterr().out.partition("1. Get node n1 out of")[2].partition("2. ")[0]
+    fix = capsys.readouterr().out.partition("1. Repair node n1")[2].partition("2. ")[0]
     assert "kubectl taint node n1 node.kubernetes.io/not-ready:NoSchedule-" in fix
-    assert "it takes more than the command" in fix
+    assert "the command alone is not enough" in fix
     assert "no command alone" not in fix
 
 
@@ -58,7 +58,7 @@ def test_a_bare_name_means_the_default_namespace(tmp_path: Path) -> None:
 
 def test_a_pod_that_is_not_there_is_bad_input(tmp_path: Path, capsys: Captured) -> None:
     assert explain("-f", dump(tmp_path, node()), "default/nobody") == 2
-    assert "there is no pod default/nobody" in capsys.readouterr().err
+    assert "pod default/nobody not found" in capsys.readouterr().err
 
 
 def test_a_dump_without_a_name_is_bad_input(capsys: Captured) -> None:
@@ -119,7 +119,7 @@ def test_replicas_are_explained_alike_and_by_their_own_names(
 
 def test_all_pending_of_nobody_is_fine(tmp_path: Path, capsys: Captured) -> None:
     assert explain("-f", dump(tmp_path, node()), "--all-pending") == 0
-    assert "no pod waits" in capsys.readouterr().out
+    assert "no pending pods" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", ["", "kind: Pood\napiVersion: v1\n"])
@@ -128,7 +128,7 @@ def test_all_pending_of_a_dump_without_pods_and_nodes_is_bad_input(
 ) -> None:
     (tmp_path / "cluster.yaml").write_text(text)
     assert explain("-f", str(tmp_path), "--all-pending") == 2
-    assert "neither a pod nor a node" in capsys.readouterr().err
+    assert "neither pods nor nodes" in capsys.readouterr().err
 
 
 def test_all_pending_with_a_document_that_cannot_be_read_is_bad_input(
@@ -137,18 +137,18 @@ def test_all_pending_with_a_document_that_cannot_be_read_is_bad_input(
     (tmp_path / "cluster.yaml").write_text(f"{json.dumps(node())}\n---\nkind: [Pod\n")
     assert explain("-f", str(tmp_path), "--all-pending") == 2
     said = capsys.readouterr()
-    assert "the dump is cut or malformed" in said.err
+    assert "the dump is truncated or malformed" in said.err
     assert "cluster.yaml: document 2: not JSON at byte" in said.err
     assert not said.out
     assert explain("-f", str(tmp_path), "--all-pending", "--partial") == 2
     said = capsys.readouterr()
-    assert "1 object of the dump could not be used, and therefore did not count" in said.out
+    assert "1 invalid object of the dump was ignored" in said.out
 
 
 def test_a_pod_in_another_namespace_is_suggested(capsys: Captured) -> None:
     assert example("ledger-15") == 2
     said = capsys.readouterr().err
-    assert "there is no pod default/ledger-15 in the dump; did you mean shop/ledger-15?" in said
+    assert "pod default/ledger-15 not found in the dump; did you mean shop/ledger-15?" in said
 
 
 def test_json_has_the_documented_shape(capsys: Captured) -> None:
@@ -163,7 +163,7 @@ def test_json_has_the_documented_shape(capsys: Captured) -> None:
     assert found["judged"] == {
         "scheduler": "bayplan",
         "as": "bayplan",
-        "notes": ["kube-scheduler 1.36.4 would place it on node worker-c2."],
+        "notes": ["kube-scheduler 1.36.4 would schedule it to node worker-c2."],
         "other": {"as": "kube-scheduler 1.36.4", "node": "worker-c2"},
     }
     refused = next(one for one in found["nodes"] if one["name"] == "worker-a1")
@@ -244,7 +244,7 @@ def test_bad_objects_are_named_and_the_rest_is_used(tmp_path: Path, capsys: Capt
     assert "Node bad" in captured.err
     assert "status.allocatable" in captured.err
     assert "'lots'" in captured.err
-    assert "1 object of the dump could not be used" in captured.out
+    assert "1 invalid object of the dump was ignored" in captured.out
 
 
 def test_a_pod_that_is_itself_bad_never_fits(tmp_path: Path, capsys: Captured) -> None:
@@ -252,7 +252,7 @@ def test_a_pod_that_is_itself_bad_never_fits(tmp_path: Path, capsys: Captured) -
     assert explain("-f", where, "default/p") == 2
     captured = capsys.readouterr()
     assert "fits" not in captured.out
-    assert "the pod cannot be used" in captured.err
+    assert "the pod is invalid" in captured.err
 
 
 def test_all_pending_with_a_bad_pod_is_bad_input(tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ def test_a_misspelt_kind_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
             file.write(f"---\napiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n")
     run(["volumes", "-f", str(dump)])
     told = capsys.readouterr().err
-    assert "passed over: Pood (v1); did you mean Pod?" in told
+    assert "unknown kind ignored: Pood (v1); did you mean Pod?" in told
     assert "ConfigMap" not in told
 
 
@@ -367,9 +367,9 @@ def test_that_nobody_waits_in_a_namespace_names_it(
     running = pod(nodeName="n1")
     for objects, namespace, said in (
         ((node(), running), "default", ""),
-        ((node(), running), "nope", ": there are no pods in it"),
-        ((node(), running, known), "nope", ": there is no such namespace"),
+        ((node(), running), "nope", ": it has no pods"),
+        ((node(), running, known), "nope", ": the namespace does not exist"),
     ):
         assert explain("-f", dump(tmp_path, *objects), "--all-pending", "-n", namespace) == 0
-        wanted = f"no pod waits for a node in namespace {namespace}{said}"
+        wanted = f"no pending pods in namespace {namespace}{said}"
         assert capsys.readouterr().out.splitlines()[0] == wanted

@@ -15,7 +15,7 @@ from bayplan.client import Client, connect
 from bayplan.client.resources import untyped
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
-from bayplan.observe.permissions import CONSEQUENCES, EVERYTHING, NEEDS, Rule, rules_for
+from bayplan.observe.permissions import ALL_KINDS, CONSEQUENCES, KINDS_BY_COMMAND, Rule, rules_for
 from tests.accounts import restricted, write_token
 from tests.cli.clusters import Wire, node, pod
 
@@ -79,7 +79,7 @@ async def test_a_pod_of_the_current_context_is_explained(
     assert await asked(tmp_path, "explain", "large", "-n", "shop", who="kubeconfig") == 1
     assert await asked(tmp_path, "explain", "small", "-n", "shop", who="kubeconfig") == 2
     said = capsys.readouterr().err
-    assert "there is no pod shop/small in the cluster; did you mean default/small?" in said
+    assert "pod shop/small not found in the cluster; did you mean default/small?" in said
 
 
 async def test_a_namespace_picks_whose_pods_are_told_and_others_keep_their_places(
@@ -116,14 +116,14 @@ async def test_the_rules_of_the_table_are_all_that_the_commands_need(
 async def test_a_missing_permission_is_named_with_what_follows_from_it(
     cluster: Client, tmp_path: Path, capsys: Captured
 ) -> None:
-    kinds = [kind for kind in EVERYTHING.kinds if kind.__name__ != "PersistentVolume"]
+    kinds = [kind for kind in ALL_KINDS.kinds if kind.__name__ != "PersistentVolume"]
     await grant(cluster, rules_for(kinds))
     assert await asked(tmp_path, "explain", "small") == 0
     said = capsys.readouterr().out
     assert (
         'note: persistentvolumes could not be read (User "reader" cannot list resource'
-        ' "persistentvolumes" in API group "" at the cluster scope): claims that are bound look as'
-        " if their volume were gone"
+        ' "persistentvolumes" in API group "" at the cluster scope): bound claims count as if'
+        " their volume did not exist"
     ) in said
     for words in (["explain", "small"], ["plan"], ["volumes"]):
         await asked(tmp_path, *words, "-o", "json")
@@ -136,7 +136,7 @@ async def test_a_missing_permission_is_named_with_what_follows_from_it(
 async def test_without_pods_or_nodes_there_is_no_answer(
     cluster: Client, vital: str, words: tuple[str, ...], tmp_path: Path, capsys: Captured
 ) -> None:
-    kinds = [kind for kind in EVERYTHING.kinds if kind.__name__ != vital]
+    kinds = [kind for kind in ALL_KINDS.kinds if kind.__name__ != vital]
     await grant(cluster, rules_for(kinds))
     assert await asked(tmp_path, *words) == 2
     said = capsys.readouterr()
@@ -150,17 +150,17 @@ async def test_without_pods_or_nodes_there_is_no_answer(
 async def test_with_a_role_in_one_namespace_its_pods_are_judged_by_what_is_seen(
     cluster: Client, tmp_path: Path, capsys: Captured
 ) -> None:
-    namespaced = [kind for kind in EVERYTHING.kinds if kind.__name__ != "Node"]
-    await grant(cluster, rules_for([kind for kind in EVERYTHING.kinds if kind.__name__ == "Node"]))
+    namespaced = [kind for kind in ALL_KINDS.kinds if kind.__name__ != "Node"]
+    await grant(cluster, rules_for([kind for kind in ALL_KINDS.kinds if kind.__name__ == "Node"]))
     await grant(cluster, rules_for(namespaced), "shop")
     assert await asked(tmp_path, "explain", "large", "-n", "shop", "-o", "json") == 1
     found = json.loads(capsys.readouterr().out)["incomplete"]
     said = {one["kind"]: one["note"] for one in found}
-    assert "pods could be read in namespace shop alone" in said["Pod"]
-    assert "of others, what runs on nodes, and who waits, is not known" in said["Pod"]
+    assert "pods could be read only in namespace shop" in said["Pod"]
+    assert "in others, running and pending pods are unknown" in said["Pod"]
     assert said["CSINode"].startswith("csinodes.storage.k8s.io could not be read")
     assert await asked(tmp_path, "explain", "shop/large") == 1
-    assert "note: pods could be read in namespace shop alone" in capsys.readouterr().out
+    assert "note: pods could be read only in namespace shop" in capsys.readouterr().out
     assert await asked(tmp_path, "explain", "--all-pending") == 2
     assert "-n NAMESPACE reads one namespace" in capsys.readouterr().err
 
@@ -173,6 +173,6 @@ async def test_a_dump_and_a_cluster_are_not_both_asked(tmp_path: Path, capsys: C
 
 
 def test_every_kind_that_is_read_has_its_consequence() -> None:
-    assert set(EVERYTHING.kinds) == set(CONSEQUENCES)
-    assert all(set(needs.kinds) <= set(EVERYTHING.kinds) for needs in NEEDS.values())
-    assert all(needs.vital <= set(needs.kinds) for needs in NEEDS.values())
+    assert set(ALL_KINDS.kinds) == set(CONSEQUENCES)
+    assert all(set(needs.kinds) <= set(ALL_KINDS.kinds) for needs in KINDS_BY_COMMAND.values())
+    assert all(needs.vital <= set(needs.kinds) for needs in KINDS_BY_COMMAND.values())

@@ -80,13 +80,13 @@ def test_twenty_volumes_from_zero_take_three_nodes_of_eight_and_blind_planners_t
     assert run(["plan", "-f", file, "--groups", groups]) == 3
     text = capsys.readouterr().out
     assert "3 nodes to add at 1.50 an hour for 20 pods." in text
-    assert "A planner blind to volumes would add 1." in text
+    assert "A planner that ignores attach limits would add 1." in text
 
 
 def test_where_nothing_waits_there_is_nothing_to_add(tmp_path: Path, capsys: Captured) -> None:
     file = dump(tmp_path, node(), pod(nodeName="n1"))
     assert run(["plan", "-f", file]) == 0
-    assert "Nothing to add: no pod waits for a node." in capsys.readouterr().out
+    assert "Nothing to add: no unschedulable pods." in capsys.readouterr().out
 
 
 def test_pods_that_fit_nodes_that_are_there_cost_nothing(tmp_path: Path, capsys: Captured) -> None:
@@ -97,7 +97,7 @@ def test_pods_that_fit_nodes_that_are_there_cost_nothing(tmp_path: Path, capsys:
 def test_pods_that_are_not_counted_are_told_in_words(tmp_path: Path, capsys: Captured) -> None:
     gated = pod(schedulingGates=[{"name": "example.com/later"}])
     assert run(["plan", "-f", dump(tmp_path, node(), gated)]) == 0
-    assert "1 waiting pod not counted: scheduling gated." in capsys.readouterr().out
+    assert "1 pending pod not counted: scheduling gated." in capsys.readouterr().out
 
 
 def test_without_groups_the_kinds_of_nodes_that_are_there_may_grow(
@@ -171,7 +171,7 @@ def test_the_cheapest_mix_has_its_bound_beside_it(tmp_path: Path, capsys: Captur
     assert mixed["unit"] == "price"
     assert mixed["lowerBound"] <= mixed["cost"] == pytest.approx(found["cost"])
     run(["plan", *arguments])
-    assert "No way of helping these pods costs less than" in capsys.readouterr().out
+    assert "Lower bound for these pods: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("style", ["table", "wide", "yaml"])
@@ -183,7 +183,7 @@ def test_the_example_is_shown_in_every_way(style: str, capsys: Captured) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--expander", "cheapest"], "there is no expander 'cheapest'"),
+        (["--expander", "cheapest"], "unknown expander 'cheapest'"),
         (["--groups", "/nowhere.yaml"], "/nowhere.yaml"),
         (["--expander", "priority"], "--priorities"),
         (["--context", "staging"], "not both"),
@@ -236,3 +236,11 @@ def test_a_limit_that_cannot_be_read_is_an_error_with_its_line(
     groups = groups_file(tmp_path, machines(limit="many"))
     assert run(["plan", "-f", dump(tmp_path, pod()), "--groups", groups]) == 2
     assert f"csiDrivers.{DISK}" in capsys.readouterr().err
+
+
+def test_the_plan_of_a_dump_is_of_the_time_it_was_taken_at(
+    monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr("bayplan.cli.plan.WallClock", None)
+    assert run(["plan", "-f", str(EXAMPLE), "--groups", str(GROUPS), "-o", "json"]) == 4
+    assert json.loads(capsys.readouterr().out)["scaleUps"]

@@ -122,7 +122,7 @@ def test_who_has_room_takes_it_before_the_next_is_asked(tmp_path: Path, capsys: 
     groups = [group(name, age, queue="q", minMember=1) for age, name in enumerate(names)]
     source = dump(tmp_path, queue("q", capability={"cpu": "4"}), *groups, *pods)
     one, two = told(capsys, source)["q"]["waiting"]
-    assert (one["reason"], one["waitsFor"]) == (None, "its queue has room for it")
+    assert (one["reason"], one["waitsFor"]) == (None, "its queue has quota for it")
     assert two["waitsFor"] == "queue q has 1 cpu left of its quota, and 3 cpu is asked for"
 
 
@@ -130,7 +130,7 @@ def test_nobody_overtakes_in_a_strict_queue(team: str, capsys: Captured) -> None
     first, second = told(capsys, team)["speech"]["waiting"]
     assert first["reason"] == "QuotaExceeded"
     assert second["reason"] == "WaitsForEarlierGroup"
-    assert "default/first is before it" in second["waitsFor"]
+    assert second["waitsFor"] == "group default/first comes first in queue speech"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_only_pods_of_a_scheduler_are_counted_if_it_is_named(team: str, capsys: 
 
 def test_a_dump_without_queues_is_bad_input(tmp_path: Path, capsys: Captured) -> None:
     assert run(["queues", "-f", dump(tmp_path, node(), pod())]) == 2
-    assert "neither a Queue nor a PodGroup in the dump" in capsys.readouterr().err
+    assert "the dump contains neither Queues nor PodGroups" in capsys.readouterr().err
 
 
 async def test_a_live_cluster_is_shown_too(tmp_path: Path, capsys: Captured) -> None:
@@ -222,7 +222,7 @@ async def test_a_live_cluster_is_shown_too(tmp_path: Path, capsys: Captured) -> 
     async with ApiServer(ServerConfig(kubeconfig=path)), connect(path) as client:
         arguments = ["queues", "--kubeconfig", str(path), "-o", "json"]
         assert await asyncio.to_thread(run, arguments) == 2
-        assert "in the cluster" in capsys.readouterr().err
+        assert "the cluster contains" in capsys.readouterr().err
         await install_kinds(client)
         await client.create(queue("q", capability={"cpu": "1"}))
         waits = in_queue("a", "q", "2")
@@ -268,7 +268,7 @@ def test_the_next_cycle_is_shown_and_not_done(team: str, capsys: Captured) -> No
     assert reasons["default/second"] == "WaitsForEarlierGroup"
     assert run(["queues", "-f", team, "--next"]) == 0
     shown = capsys.readouterr().out
-    assert "remove the gate  default/small-0" in shown
+    assert "ungate  default/small-0" in shown
     assert "group default/first comes first in queue speech" in shown
 
 
@@ -287,7 +287,7 @@ def test_explain_says_first_that_a_pod_waits_for_its_queue(team: str, capsys: Ca
         "default/large-0 waits for its queue vision, position 2: queue vision has 3 cpu left of its"
         " quota, and 4 cpu is asked for"
     )
-    assert second.startswith("  As for nodes, it is waiting for scheduling gates")
+    assert second.startswith("  Regarding nodes, it is waiting for scheduling gates")
 
 
 def test_a_pod_without_a_gate_that_is_over_quota_does_not_fit(
@@ -295,7 +295,7 @@ def test_a_pod_without_a_gate_that_is_over_quota_does_not_fit(
 ) -> None:
     source = dump(tmp_path, node(), queue("q", capability={"cpu": "1"}), in_queue("a", "q", "2"))
     code, out = explained(capsys, source, "default/a")
-    assert (code, out.splitlines()[1]) == (1, "  As for nodes, it fits node n1")
+    assert (code, out.splitlines()[1]) == (1, "  Regarding nodes, it fits node n1")
     code, out = explained(capsys, source, "--all-pending", "-o", "json")
     (one,) = json.loads(out)["explanations"]
     assert (code, one["queue"]["reason"], one["node"]) == (1, "QuotaExceeded", "n1")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from bayplan.cli.apiserver import kubeconfig_place
 from bayplan.cli.main import COMMANDS, INTERNAL, build_app, run
+from bayplan.cli.options.server import kubeconfig_place
 
 pytestmark = pytest.mark.whole
 
@@ -88,7 +88,9 @@ def test_an_unknown_option_is_named(words: Words, capsys: pytest.CaptureFixture[
 
 
 def test_what_was_not_given_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "up").startswith("error: --filename is missing. `bayplan up --help`")
+    assert refused(capsys, "up").startswith(
+        "error: --filename is missing. See `bayplan up --help`."
+    )
     assert refused(capsys, "completion").startswith("error: SHELL is missing.")
     assert "-f requires an argument" in refused(capsys, "up", "-f")
 

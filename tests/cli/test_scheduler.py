@@ -96,7 +96,7 @@ async def test_compare_looks_once_and_says_whether_all_is_equal(
 async def test_who_loses_the_lease_ends_with_a_failure(client: Client, tmp_path: Path) -> None:
     short = ("--leader-elect-renew-deadline=3s", "--leader-elect-retry-period=200ms")
     async with started(tmp_path, "--leader-elect-resource-name=mine", *short) as it:
-        await it.said("leads")
+        await it.said("became leader")
         change = merge({"spec": {"holderIdentity": "another"}})
         await client.patch(LEASES, "kube-system", "mine", change=change)
         await it.said("no longer holds mine")
@@ -106,7 +106,7 @@ async def test_who_loses_the_lease_ends_with_a_failure(client: Client, tmp_path:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--scheduler-name", "No Name"], "--scheduler-name No Name: cannot be a name"),
+        (["--scheduler-name", "No Name"], "--scheduler-name No Name: not a valid name"),
         (["--feature-gates", "Nonsense=true"], "--feature-gates"),
         (["--listen", "nowhere"], "--listen nowhere"),
         (["--leader-elect-retry-period", "1 hour"], "--leader-elect-retry-period"),
@@ -131,7 +131,10 @@ def test_a_config_that_cannot_be_honoured_is_refused_with_its_line(
     assert "config.yaml:3: extenders" in capsys.readouterr().err
     config.write_text(HEAD)
     assert run(["scheduler", "--config", str(config), "--scheduler-name", "a"]) == 2
-    assert "--scheduler-name: the names are in --config" in capsys.readouterr().err
+    assert (
+        "--scheduler-name: must not be given with --config, which has the names"
+        in capsys.readouterr().err
+    )
 
 
 async def _versions(client: Client) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from bayplan.cli.main import run
-from bayplan.lab.reporting.report import Report, read_report
-from tests.lab.simulating.runs import DISK, OFF, SMALL
+from bayplan.lab.report.data import SimulationReport, read_report
+from tests.lab.simulation.runs import DISK, OFF, SMALL
 
 pytestmark = pytest.mark.whole
 
@@ -43,25 +43,25 @@ def test_the_example_is_what_its_command_gives(tmp_path: Path) -> None:
     _check_story(again)
 
 
-def _without_origin(report: Report) -> bytes:
+def _without_origin(report: SimulationReport) -> bytes:
     about = msgspec.structs.replace(report.about, version="", command="")
     variants = [msgspec.structs.replace(one, source="") for one in report.variants]
     return msgspec.json.encode(msgspec.structs.replace(report, about=about, variants=variants))
 
 
-def _check_story(report: Report) -> None:
+def _check_story(report: SimulationReport) -> None:
     on, off = report.variants
     assert (on.name, off.name) == ("base", OFF)
-    assert on.figures["nodesBought"].values == [3.0] * len(report.seeds)
+    assert on.figures["nodesAdded"].values == [3.0] * len(report.seeds)
     assert on.figures["podsNeverRan"].max == 0
     slower = off.differences["p90"]
     assert slower.more == len(report.seeds)
     assert (slower.min or 0) > 60
     assert off.differences["podHoursWaiting"].more == len(report.seeds)
     for run_ in report.runs:
-        bought = [one for one in run_.events if one.time > 0]
-        assert [one.count for one in bought] == ([3] if run_.variant == "base" else [1, 1, 1])
-        assert all(f"for volumes of {DISK}" in one.why for one in bought)
+        added = [one for one in run_.events if one.time > 0]
+        assert [one.count for one in added] == ([3] if run_.variant == "base" else [1, 1, 1])
+        assert all(f"for volumes of {DISK}" in one.reason for one in added)
 
 
 def test_however_many_processes_make_it_a_report_is_the_same(cluster: str, tmp_path: Path) -> None:
@@ -110,37 +110,43 @@ def test_what_is_kept_is_not_made_again(
         (("--for", "soon"), "--for: "),
         (("--for", "0s"), "--for 0s: from 1s"),
         (("--for", "1h", "--seeds", "0"), "--seeds 0: from 1 to 1000"),
-        (("--for", "1h", "--jobs", "0"), "--jobs 0: from 1 to 256"),
-        (("--for", "1h", "--points", "1"), "--points 1: from 10 to 2000"),
+        (("--for", "1h", "--jobs", "0"), "--jobs 0: must be from 1 to 256"),
+        (("--for", "1h", "--points", "1"), "--points 1: must be from 10 to 2000"),
         (("--for", "1h", "--gate", "Nope=true"), "unknown feature gate 'Nope'"),
         (("--for", "1h", "--expander", "dearest"), "--expander dearest: "),
-        (("--for", "1h", "--with", "cook"), "--with: there is no 'cook'"),
+        (("--for", "1h", "--with", "cook"), "--with: unknown daemon 'cook'"),
         (("--for", "1h", "--set", "nodeGroups[x].max=1"), "--set nodeGroups[x]: there is no"),
         (
             ("--for", "1h", "--set", "nodeGroups[0].mx=1"),
-            "nodeGroups[0].mx: there is no such field",
+            "nodeGroups[0].mx: unknown field",
         ),
         (("--for", "1h", "--compare-set", "seed"), "--compare-set 'seed': write it as"),
         (("--for", "1h", "--compare", "none.yaml"), "none.yaml: No such file"),
         (("--for", "1h", "--trace", "none.csv"), "none.csv: No such file"),
         (("--for", "1h", "--scale-time", "0"), "--scale-time 0: from 0.001"),
         (("--for", "1h", "--trace", "none.bpr"), "none.bpr: No such file"),
-        (("--for", "1h", "--record", "none/run.bpr"), "--record none/run.bpr: there is no folder"),
+        (
+            ("--for", "1h", "--record", "none/run.bpr"),
+            "--record none/run.bpr: folder none does not exist",
+        ),
         (
             ("--for", "1h", "--report", "none/page.html"),
-            "--report none/page.html: there is no folder",
+            "--report none/page.html: folder none does not exist",
         ),
         (("--for", "1h", "--report", "."), "--report .: is a folder"),
         (
             ("--for", "1h", "--json", "none/all.json"),
-            "--json none/all.json: there is no folder none",
+            "--json none/all.json: folder none does not exist",
         ),
         (
             ("--for", "1h", "--csv", "/dev/null/all"),
-            "--csv /dev/null/all: there is no folder /dev/null",
+            "--csv /dev/null/all: folder /dev/null does not exist",
         ),
-        (("--for", "1h", "--on-cluster"), "--on-cluster needs --image"),
-        (("--for", "1h", "--on-cluster", "--image", "i", "-n", "No!"), "--namespace No!: cannot"),
+        (("--for", "1h", "--on-cluster"), "--on-cluster: needs --image"),
+        (
+            ("--for", "1h", "--on-cluster", "--image", "i", "-n", "No!"),
+            "--namespace No!: not a valid",
+        ),
     ],
 )
 def test_bad_input_is_one_line_that_names_the_place(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.simulating.runs import SMALL
+from tests.lab.simulation.runs import SMALL
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole

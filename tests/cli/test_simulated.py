@@ -17,14 +17,14 @@ from bayplan.cli.simulated.tables import headline, report_table
 from bayplan.client import merge
 from bayplan.embedded.control.view import NODES, PODS
 from bayplan.embedded.simulation.clusterfile import read_cluster
-from bayplan.embedded.simulation.report import Waiting, summarize
-from bayplan.kube.queueing import Queue
+from bayplan.embedded.simulation.report import UnboundPod, summarize
+from bayplan.kube.volcano import Queue
 from bayplan.lab import VirtualLab
-from bayplan.lab.crew import SERVED, Crew, members, muster
+from bayplan.lab.daemons import SCHEDULER_NAMES, LabDaemons, parse_daemon_names, prepare_daemons
 from bayplan.observe import follow
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from tests.simulation.worlds import CLUSTER, World, claim, pod, workload, world
+from tests.embedded.simulation.worlds import CLUSTER, World, claim, pod, workload, world
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 @asynccontextmanager
 async def placed(text: str = CLUSTER) -> AsyncIterator[World]:
     """A cluster whose pods are placed by the scheduler."""
-    daemon = SchedulerDaemon(default_settings(SERVED))
+    daemon = SchedulerDaemon(default_settings(SCHEDULER_NAMES))
     async with world(text, daemons=[daemon.lead]) as w:
         yield w
 
@@ -43,9 +43,9 @@ async def test_the_scheduler_stops_at_the_attach_limit_and_says_why() -> None:
             await w.create(claim(f"c{number}"), pod(f"p{number:02}", claims=(f"c{number}",)))
         await w.forward(120)
         assert w.phases() == {"Running": 16, "Pending": 1}
-        waiting = summarize(w.simulation).waiting
+        waiting = summarize(w.simulation).unbound_pods
         assert len(waiting) == 1
-        assert waiting[0].said == (
+        assert waiting[0].message == (
             "0/2 nodes are available: 2 node(s) exceed max volume count. preemption: 0/2 nodes "
             "are available: 2 No preemption victims found for incoming pod."
         )
@@ -85,7 +85,7 @@ async def test_the_live_table_shows_nodes_volumes_and_who_waits_for_what() -> No
         await w.forward(60)
         w.inject(kind="node-dies", node="workers-2")
         await w.forward(60)
-        shown = _text(cluster_table(summarize(w.simulation), lambda one: one.said or "?"))
+        shown = _text(cluster_table(summarize(w.simulation), lambda one: one.message or "?"))
         assert "1/2 nodes ready" in shown
         assert "faults: node-dies" in shown
         assert "disk.csi.example.com 1/8" in shown
@@ -97,7 +97,7 @@ async def test_the_live_table_says_what_boots_and_when_it_is_there() -> None:
     async with world(settle=1) as w:
         shown = _text(cluster_table(summarize(w.simulation), _silent))
         assert "0/0 nodes ready · 2 booting" in shown
-        assert re.search(r"workers \(2\) +booting, there in \d\ds to \d\ds", shown)
+        assert re.search(r"workers \(2\) +booting, ready in \d\ds to \d\ds", shown)
 
 
 async def test_the_live_table_says_what_could_not_be_bought() -> None:
@@ -117,10 +117,8 @@ async def test_pods_that_nobody_schedules_are_told_with_what_helps() -> None:
         assert "scheduler, and none" not in _text(cluster_table(summarize(w.simulation), _silent))
         await w.forward(10)
         shown = _text(cluster_table(summarize(w.simulation), _silent))
-        assert (
-            "3 pods wait for a scheduler, and none is at work: start with --with scheduler" in shown
-        )
-        assert re.search(r"default/web-\w+ \(3\) +nobody schedules it yet", shown)
+        assert "3 pods wait for a scheduler, and none is running: use --with scheduler" in shown
+        assert re.search(r"default/web-\w+ \(3\) +not tried by a scheduler", shown)
         assert re.search(r"default/mine +waits for scheduler own", shown)
         assert "--with scheduler" in _text(report_table(summarize(w.simulation), 1.0, 0, ""))
 
@@ -146,8 +144,10 @@ async def test_pods_that_cannot_go_are_told_with_the_reason() -> None:
         await w.delete(PODS, "p")
         await w.forward(60)
         shown = _text(cluster_table(summarize(w.simulation), _silent))
-        assert re.search(r"default/p +workers-1 +cannot go: workers-1 is not heard of", shown)
-        assert re.search(r"workers-1 +Unknown, silent for 1m", shown)
+        assert re.search(
+            r"default/p +workers-1 +cannot go: the kubelet of workers-1 is silent", shown
+        )
+        assert re.search(r"workers-1 +Unknown, no heartbeat for 1m", shown)
 
 
 async def test_a_cordoned_node_is_told() -> None:
@@ -207,17 +207,17 @@ async def test_the_report_says_what_a_run_came_to() -> None:
 async def test_what_came_from_the_cluster_cannot_steer_the_terminal() -> None:
     async with world() as w:
         key = next(iter(w.view.store.list(NODES))).key
-        waiting = Waiting(key, "\x1b[2J")
+        waiting = UnboundPod(key, "\x1b[2J")
         summary = summarize(w.simulation)
-        summary.waiting.append(waiting)
-        assert "\x1b[2J" not in _text(cluster_table(summary, lambda one: one.said))
+        summary.unbound_pods.append(waiting)
+        assert "\x1b[2J" not in _text(cluster_table(summary, lambda one: one.message))
 
 
 def _huge() -> list[dict[str, object]]:
     return [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "100"}}}]
 
 
-def _silent(_: Waiting) -> str:
+def _silent(_: UnboundPod) -> str:
     return ""
 
 
@@ -265,27 +265,27 @@ def test_up_shows_a_story_as_it_was_before_a_feature(capsys: pytest.CaptureFixtu
 
 async def test_the_screen_shows_queues_the_autoscaler_and_the_last_events() -> None:
     spec = read_cluster(Path(__file__).parents[2] / "examples/stories/5-queue-says-not-yet.yaml")
-    crew = Crew(members("scheduler,autoscaler,queues"))
-    aboard = muster(crew, spec, lambda: lab.simulation.provider)
+    crew = LabDaemons(parse_daemon_names("scheduler,autoscaler,queues"))
+    aboard = prepare_daemons(crew, spec, lambda: lab.simulation.provider)
     lab = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
     async with lab, follow(lab.client()) as live:
         watching = ActivityView(aboard, lab.simulation, live.snapshot)
 
         def shown() -> RenderableType:
-            return cluster_table(summarize(lab.simulation), watching.why, watching.doings())
+            return cluster_table(summarize(lab.simulation), watching.reason, watching.activity())
 
         def screen() -> str:
             return "\n".join(line.rstrip() for line in _text(shown()).splitlines())
 
         await lab.forward(60)
         assert re.search(r"^research +30 cpu +- +- +12$", screen(), re.MULTILINE)
-        assert "default/training (12)  queue research has not let it in" in screen()
-        assert "autoscaler: has nothing to do" in screen()
+        assert "default/training (12)  queue research has not admitted it" in screen()
+        assert "autoscaler: nothing to do" in screen()
         more = merge({"spec": {"capability": {"cpu": "36"}}})
         await lab.client().patch(Queue, "research", change=more)
         await lab.forward(15)
         assert re.search(r"^research +36 cpu +- +36 cpu +12$", screen(), re.MULTILINE)
-        assert "autoscaler: bought workers 1->12 (max: 12), " in screen()
+        assert "autoscaler: scaling up workers 1->12 (max: 12), " in screen()
         assert re.search(
             r"^TriggeredScaleUp +pod/training-\w+ \+\d+ +pod triggered", screen(), re.MULTILINE
         )

@@ -12,13 +12,13 @@ import pytest
 from bayplan.client import merge
 from bayplan.embedded.simulation.clusterfile import read_cluster
 from bayplan.embedded.simulation.report import summarize
-from bayplan.kube.queueing import Queue
+from bayplan.kube.volcano import Queue
 from bayplan.lab import VirtualLab
-from bayplan.lab.crew import Crew, muster
-from tests.simulation.worlds import World
+from bayplan.lab.daemons import LabDaemons, prepare_daemons
+from tests.embedded.simulation.worlds import World
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
-CREW = Crew(frozenset({"scheduler", "queues"}))
+CREW = LabDaemons(frozenset({"scheduler", "queues"}))
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
 
 
@@ -26,7 +26,7 @@ STORIES = Path(__file__).parents[2] / "examples" / "stories"
 async def story(number: int, minutes: float) -> AsyncIterator[World]:
     """A story's cluster after some minutes."""
     (path,) = STORIES.glob(f"{number}-*.yaml")
-    aboard = muster(CREW, read_cluster(path), lambda: run.simulation.provider)
+    aboard = prepare_daemons(CREW, read_cluster(path), lambda: run.simulation.provider)
     run = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
     async with run:
         w = World(run)
@@ -38,7 +38,9 @@ async def story(number: int, minutes: float) -> AsyncIterator[World]:
 async def test_1_the_attach_limit_keeps_twenty_pods_waiting_until_three_nodes_are_bought() -> None:
     async with story(1, 15) as w:
         assert w.phases() == {"Running": 16, "Pending": 20}
-        reasons = {one.said.partition(" preemption")[0] for one in summarize(w.simulation).waiting}
+        reasons = {
+            one.message.partition(" preemption")[0] for one in summarize(w.simulation).unbound_pods
+        }
         assert reasons == {"0/2 nodes are available: 2 node(s) exceed max volume count."}
         w.simulation.cloud.increase("workers", 3)
         await w.forward(300)
@@ -71,13 +73,15 @@ async def test_4_a_node_whose_driver_never_comes_gets_no_pod_with_a_volume() -> 
 async def test_5_a_gang_over_quota_stays_gated_until_there_is_quota() -> None:
     async with story(5, 15) as w:
         assert w.phases() == {"Pending": 12}
-        assert {one.said for one in summarize(w.simulation).waiting} == {
+        assert {one.message for one in summarize(w.simulation).unbound_pods} == {
             "Scheduling is blocked due to non-empty scheduling gates"
         }
         more = merge({"spec": {"capability": {"cpu": "36"}}})
         await w.run.client().patch(Queue, "research", change=more)
         await w.forward(30)
-        said = {one.said.partition(" preemption")[0] for one in summarize(w.simulation).waiting}
+        said = {
+            one.message.partition(" preemption")[0] for one in summarize(w.simulation).unbound_pods
+        }
         assert "0/1 nodes are available: 1 Insufficient cpu." in said
         assert w.phases() == {"Pending": 12}
         w.simulation.cloud.increase("workers", 11)

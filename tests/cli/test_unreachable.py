@@ -163,8 +163,8 @@ async def test_a_server_that_hangs(tmp_path: Path, capsys: Captured) -> None:
         words = ("volumes", "--kubeconfig", str(path), "--request-timeout", "300ms")
         said = await refused(capsys, *words)
     assert "no answer within 0.3 seconds" in said
-    assert "--request-timeout waits longer" in said
-    assert "no duration" in await refused(capsys, "volumes", "--request-timeout", "soon")
+    assert "raise --request-timeout to wait longer" in said
+    assert "is not a duration" in await refused(capsys, "volumes", "--request-timeout", "soon")
 
 
 async def test_a_server_that_hangs_after_it_has_said_hello(

@@ -34,10 +34,10 @@ def test_every_node_and_driver_has_a_row(capsys: Captured) -> None:
 
 def test_where_there_is_nothing_to_show_that_is_said(tmp_path: Path, capsys: Captured) -> None:
     assert run(["volumes", "-f", dump(tmp_path, node(), pod())]) == 0
-    said = "no node has a CSI driver, a limit of volumes, or a volume"
+    said = "no node has a CSI driver, an attach limit, or a volume"
     assert capsys.readouterr().out.splitlines() == [said]
     assert volumes("-n", "nobody") == 0
-    assert capsys.readouterr().out.splitlines() == ["no node has volumes that were asked for"]
+    assert capsys.readouterr().out.splitlines() == ["no node matches"]
 
 
 def test_json_has_the_documented_shape(capsys: Captured) -> None:
@@ -110,8 +110,8 @@ def test_what_cannot_be_a_limit_is_told_and_does_not_count(
         gate = f"--feature-gates=AttachVolumeLimit={on}"
         assert run(["volumes", "-f", file, "-o", "json", gate]) == 0
         out, err = capsys.readouterr()
-        assert ("attachable-volumes-aws-ebs: '-5' cannot be a limit" in err) is said
-        assert ("csi-disk.example.com: '1500m' cannot be a limit" in err) is said
+        assert ("attachable-volumes-aws-ebs: '-5' is not a valid limit" in err) is said
+        assert ("csi-disk.example.com: '1500m' is not a valid limit" in err) is said
         rows = {one["driver"]: one for one in json.loads(out)["volumes"]}
         if said:
             assert rows["kubernetes.io/aws-ebs"]["source"] == "fallback table"

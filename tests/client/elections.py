@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 from random import Random
 
@@ -76,6 +77,17 @@ class UnreliableLock:
             await self._shared.clock.sleep(self._rng.choice([0.01, 0.5, 3, 9, 14, 20]))
         if self.partitioned or self._rng.random() < self._trouble:
             raise DisconnectedError("cut")
+
+
+class SilentLock(UnreliableLock):
+    """A way to the lease on which, while it is silent, no answer comes."""
+
+    silent = False
+
+    async def _travel(self) -> None:
+        if self.silent:
+            await asyncio.Event().wait()
+        await super()._travel()
 
 
 class SkewedClock:

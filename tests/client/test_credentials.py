@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from bayplan.client import Access, Client, load_access
-from bayplan.client.config.access import FixedHeader, TlsSettings, TokenFile
+from bayplan.client.config.access import StaticHeader, TlsSettings, TokenFile
 from bayplan.client.config.kubeconfig import ExecSettings
-from bayplan.client.config.plugins import Plugin
+from bayplan.client.config.plugins import ExecPlugin
 from bayplan.client.errors import ApiError, ConfigError, UnauthorizedError, UntrustedError
 from bayplan.kube.nodes import Node
 from tests.client import scripted
@@ -227,8 +227,8 @@ async def test_a_plugin_that_asks_is_told_of_the_cluster(tmp_path: Path) -> None
     [
         (f"echo {SECRET} >&2; exit 3", "exit status 3"),
         (f"echo {SECRET}", "not an ExecCredential"),
-        (f"echo '{credential()}' # {SECRET}", "gave no credential"),
-        (f"echo '{credential(clientKeyData=SECRET)}'", "half of a client certificate"),
+        (f"echo '{credential()}' # {SECRET}", "returned no credential"),
+        (f"echo '{credential(clientKeyData=SECRET)}'", "a key alone"),
         (f"echo '{credential(token=SECRET)}' | sed s/v1/v2/", "another version"),
         ("head -c 2000000 /dev/zero", "more than 1048576 bytes"),
     ],
@@ -239,21 +239,21 @@ async def test_a_plugin_that_fails_is_named_and_not_quoted(
     plugin(tmp_path / "p", body)
     settings = ExecSettings(command="./p", api_version=V1)
     with pytest.raises(ConfigError, match=complaint) as caught:
-        await Plugin(settings, tmp_path, {}, {"PATH": "/usr/bin:/bin"}).run()
+        await ExecPlugin(settings, tmp_path, {}, {"PATH": "/usr/bin:/bin"}).run()
     assert SECRET not in str(caught.value)
 
 
 async def test_a_plugin_that_hangs_is_ended(tmp_path: Path) -> None:
     plugin(tmp_path / "p", "sleep 1000")
     settings = ExecSettings(command="./p", api_version=V1)
-    with pytest.raises(ConfigError, match=r"no answer in 0\.05 s"):
-        await Plugin(settings, tmp_path, {}, {"PATH": "/usr/bin:/bin"}, timeout=0.05).run()
+    with pytest.raises(ConfigError, match=r"no output in 0\.05 s"):
+        await ExecPlugin(settings, tmp_path, {}, {"PATH": "/usr/bin:/bin"}, timeout=0.05).run()
 
 
 async def test_a_plugin_that_is_not_there_comes_with_its_hint(tmp_path: Path) -> None:
     settings = ExecSettings(command="no-such", api_version=V1, install_hint="apt install it")
     with pytest.raises(ConfigError, match=r"No such file or directory \(apt install it\)"):
-        await Plugin(settings, tmp_path, {}, {"PATH": "/usr/bin:/bin"}).run()
+        await ExecPlugin(settings, tmp_path, {}, {"PATH": "/usr/bin:/bin"}).run()
 
 
 async def test_an_oidc_token_is_used_while_it_is_good(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ async def test_an_oidc_token_is_used_while_it_is_good(tmp_path: Path) -> None:
 
 async def test_a_token_that_the_server_echoes_is_blotted_out() -> None:
     async with Scripted(refusal(403, "Forbidden", f"not with {SECRET}, no")) as server:
-        access = replace(server.access, credentials=FixedHeader.bearer(SECRET))
+        access = replace(server.access, credentials=StaticHeader.bearer(SECRET))
         async with Client(access) as client:
             with pytest.raises(ApiError, match=r"not with \[redacted\], no") as caught:
                 await client.get(Node, "n")
@@ -286,7 +286,7 @@ async def test_a_token_that_the_server_echoes_is_blotted_out() -> None:
 async def test_no_log_holds_a_token(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with Scripted(NODE, scripted.hang_up, refusal(500), NODE) as server:
-        access = replace(server.access, credentials=FixedHeader.bearer(SECRET))
+        access = replace(server.access, credentials=StaticHeader.bearer(SECRET))
         clock = VirtualClock()
         async with Client(access, clock=clock) as client:
             await client.get(Node, "n")

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.client import Access, Client, ClusterLease, Elector
-from bayplan.client.election import LeadershipLostError, Timing
+from bayplan.client.election import LeadershipLostError, LeaseTiming
 from bayplan.kube.coordination import Lease
-from tests.client.elections import SharedLease, SkewedClock, UnreliableLock
+from tests.client.elections import SharedLease, SilentLock, SkewedClock, UnreliableLock
 from tests.client.proxies import RudeProxy
 from tests.clocks import VirtualClock
 
@@ -89,6 +89,30 @@ async def test_being_cancelled_stops_the_work_before_the_lease_is_given_back() -
     assert holder_when_stopped == ["one"]
     assert shared.lease is not None
     assert shared.lease.spec.holder_identity == ""
+
+
+@pytest.mark.parametrize(("again", "seconds"), [(0, 10), (1, 2), (2, 0)])
+async def test_the_more_often_it_is_cancelled_the_less_it_waits_for_the_release(
+    again: int, seconds: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = VirtualClock()
+    lock = SilentLock(SharedLease(clock), Random(1), 0)
+    task = asyncio.ensure_future(Elector(lock, "one", clock=clock, rng=Random(1)).run(for_ever))
+    await clock.advance(1)
+    lock.silent = True
+    task.cancel()
+    for _ in range(again):
+        await clock.advance(0)
+        task.cancel()
+    began = clock.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        await clock.run(_result_of(task))
+    assert clock.monotonic() - began == seconds
+    assert "lease here/role: not released in time, it will expire" in caplog.messages
+
+
+async def _result_of(task: asyncio.Future[None]) -> None:
+    await task
 
 
 async def test_a_leader_that_cannot_renew_stops_before_anyone_else_starts() -> None:
@@ -170,7 +194,7 @@ async def test_a_leader_behind_a_cut_network_is_replaced(
 def test_timings_that_would_allow_two_leaders_are_refused() -> None:
     for lease, renew, retry in ((10, 10, 2), (15, 2, 2), (15, 10, 0), (15.5, 10, 2)):
         with pytest.raises(ValueError, match=r"leader election needs|whole seconds"):
-            Timing(lease, renew, retry)
+            LeaseTiming(lease, renew, retry)
     with pytest.raises(ValueError, match="needs an identity"):
         Elector(UnreliableLock(SharedLease(VirtualClock()), Random(1), 0), "")
 

@@ -10,8 +10,15 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.client import Access, Client, Recorder, Reporter, untyped
-from bayplan.client.events import IN_FLIGHT, MANY, OVER, QUEUE, Series, Tally
+from bayplan.client import Access, ApiEventRecorder, Client, EventReporter, untyped
+from bayplan.client.events import (
+    MAX_DEFERRED,
+    MAX_IN_FLIGHT,
+    QUEUE_LENGTH,
+    SERIES_SECONDS,
+    EventSeriesCache,
+    RecordedSeries,
+)
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.pods import Pod
@@ -22,8 +29,8 @@ CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 
 
 @asynccontextmanager
-async def recording(client: Client) -> AsyncIterator[Recorder]:
-    recorder = Recorder(client, Reporter("bayplan.io/test", "test-0"))
+async def recording(client: Client) -> AsyncIterator[ApiEventRecorder]:
+    recorder = ApiEventRecorder(client, EventReporter("bayplan.io/test", "test-0"))
     task = asyncio.ensure_future(recorder.run())
     try:
         yield recorder
@@ -38,7 +45,7 @@ def pod(namespace: str) -> Pod:
 
 async def test_something_new_becomes_an_event(client: Client, namespace: str) -> None:
     async with recording(client) as recorder:
-        recorder.note(pod(namespace), "Warning", "NoRoom", action="Placing", text="0/3 nodes")
+        recorder.record(pod(namespace), "Warning", "NoRoom", action="Placing", note="0/3 nodes")
         await recorder.drain()
     (event,) = (await client.list(Event, namespace)).items
     assert (event.type, event.reason, event.action) == ("Warning", "NoRoom", "Placing")
@@ -51,7 +58,7 @@ async def test_what_repeats_is_counted_in_one_event(access: Access, namespace: s
     clock = VirtualClock()
     async with Client(access, clock=clock, rng=Random(1)) as client, recording(client) as recorder:
         for n in range(10):
-            recorder.note(pod(namespace), "Normal", "Waits", action="Placing", text=f"try {n}")
+            recorder.record(pod(namespace), "Normal", "Waits", action="Placing", note=f"try {n}")
         await recorder.drain()
         (event,) = (await client.list(Event, namespace)).items
         assert event.series is not None
@@ -72,7 +79,7 @@ async def after_a_minute(client: Client, clock: VirtualClock, namespace: str) ->
 
 async def test_a_note_is_cut_to_what_the_api_takes(client: Client, namespace: str) -> None:
     async with recording(client) as recorder:
-        recorder.note(pod(namespace), "Normal", "Long", action="Telling", text="ü" * 2000)
+        recorder.record(pod(namespace), "Normal", "Long", action="Telling", note="ü" * 2000)
         await recorder.drain()
         assert recorder.dropped == 0
     (event,) = (await client.list(Event, namespace)).items
@@ -81,12 +88,12 @@ async def test_a_note_is_cut_to_what_the_api_takes(client: Client, namespace: st
 
 async def test_noting_never_fails_and_what_is_dropped_is_counted() -> None:
     async with Scripted(refusal(403, "Forbidden")) as server, Client(server.access) as client:
-        idle = Recorder(client, Reporter("bayplan.io/test", "test-0"))
-        for _ in range(QUEUE + 500):
-            idle.note(pod("here"), "Normal", "Flood", action="Flooding", text="")
+        idle = ApiEventRecorder(client, EventReporter("bayplan.io/test", "test-0"))
+        for _ in range(QUEUE_LENGTH + 500):
+            idle.record(pod("here"), "Normal", "Flood", action="Flooding", note="")
         assert idle.dropped == 500
         async with recording(client) as recorder:
-            recorder.note(pod("here"), "Normal", "Refused", action="Trying", text="")
+            recorder.record(pod("here"), "Normal", "Refused", action="Trying", note="")
             await recorder.drain()
             assert recorder.dropped == 1
 
@@ -95,14 +102,16 @@ async def test_events_go_one_by_one_while_there_is_something_more_urgent(
     client: Client, namespace: str
 ) -> None:
     busy = True
-    recorder = Recorder(client, Reporter("bayplan.io/test", "test-0"), is_busy=lambda: busy)
+    recorder = ApiEventRecorder(
+        client, EventReporter("bayplan.io/test", "test-0"), is_busy=lambda: busy
+    )
     at_once = []
     sending = asyncio.ensure_future(recorder.run())
     try:
         for busy in (True, False):
             for n in range(20):
                 one = Pod(metadata=ObjectMeta(namespace=namespace, name=f"p{n}-{busy:d}", uid="u"))
-                recorder.note(one, "Normal", "Told", action="Telling", text="")
+                recorder.record(one, "Normal", "Told", action="Telling", note="")
             most = 0
             while recorder.waiting:
                 await asyncio.sleep(0)
@@ -112,7 +121,7 @@ async def test_events_go_one_by_one_while_there_is_something_more_urgent(
     finally:
         sending.cancel()
         await asyncio.wait({sending})
-    assert at_once == [1, IN_FLIGHT]
+    assert at_once == [1, MAX_IN_FLIGHT]
     assert len((await client.list(Event, namespace)).items) == 40
 
 
@@ -122,35 +131,37 @@ async def test_events_wait_for_something_more_urgent_unless_too_many_do() -> Non
         Scripted(refusal(403, "Forbidden")) as server,
         Client(server.access, clock=clock) as client,
     ):
-        recorder = Recorder(client, Reporter("bayplan.io/test", "test-0"), is_busy=lambda: True)
-        for number in range(MANY + 3):
+        recorder = ApiEventRecorder(
+            client, EventReporter("bayplan.io/test", "test-0"), is_busy=lambda: True
+        )
+        for number in range(MAX_DEFERRED + 3):
             one = Pod(metadata=ObjectMeta(namespace="n", name=f"p{number}", uid="u"))
-            recorder.note(one, "Normal", "Told", action="Telling", text="")
+            recorder.record(one, "Normal", "Told", action="Telling", note="")
         sending = asyncio.ensure_future(recorder.run())
         await clock.until_sleeping(2)  # the one that counts, and the one that sends
-        assert (recorder.waiting, clock.monotonic()) == (MANY - 1, 0.0)
+        assert (recorder.waiting, clock.monotonic()) == (MAX_DEFERRED - 1, 0.0)
         sending.cancel()
         await asyncio.wait({sending})
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0, 500)), max_size=40))
 def test_every_repetition_is_counted_in_the_end(plan: list[tuple[str, float]]) -> None:
-    tally, now, written = Tally(), 0.0, 0
+    tally, now, written = EventSeriesCache(), 0.0, 0
     firsts = 0
     for name, pause in plan:
         now += pause
         written += write_due(tally, now)
-        if tally.again((name,), now) is None:
+        if tally.count((name,), now) is None:
             firsts += 1
-            tally.first(Series((name,), "here", name, last=now))
-    written += write_due(tally, now + OVER + 1)
+            tally.add(RecordedSeries((name,), "here", name, last=now))
+    written += write_due(tally, now + SERIES_SECONDS + 1)
     assert firsts + written == len(plan)
-    assert not list(tally.due(now + 10 * OVER))
+    assert not list(tally.due(now + 10 * SERIES_SECONDS))
 
 
-def write_due(tally: Tally, now: float) -> int:
+def write_due(tally: EventSeriesCache, now: float) -> int:
     written = 0
     for series in tally.due(now):
         written += series.count - series.written_count
-        series.written(now)
+        series.mark_written(now)
     return written

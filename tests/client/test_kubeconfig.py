@@ -10,7 +10,7 @@ import yaml
 
 from bayplan.client import load_access
 from bayplan.client.config import from_kubeconfig, from_service_account
-from bayplan.client.config.kubeconfig import choose
+from bayplan.client.config.kubeconfig import resolve_context
 from bayplan.client.errors import ConfigError
 
 SECRET = "hunter2-hunter2"
@@ -45,10 +45,10 @@ def test_the_first_file_to_name_something_wins(tmp_path: Path) -> None:
         clusters=[{"name": "c", "cluster": {"server": "https://two.example"}}],
         users=[{"name": "u", "user": {"client-certificate": "me.pem", "client-key": "me.key"}}],
     )
-    chosen = choose([one, tmp_path / "absent", two])
+    chosen = resolve_context([one, tmp_path / "absent", two])
     assert chosen.cluster.server == "https://one.example"
     assert chosen.namespace == "n"
-    assert chosen.user_home == tmp_path / "two"
+    assert chosen.user_directory == tmp_path / "two"
     access = from_kubeconfig([one, two])
     assert access.tls.certificate == tmp_path / "two" / "me.pem"
 
@@ -117,16 +117,16 @@ def test_a_mistake_is_named_and_never_quoted(tmp_path: Path, text: str, complain
 @pytest.mark.parametrize(
     ("user", "cluster", "complaint"),
     [
-        ({"token": f"two\n{SECRET}"}, {}, "characters that no token has"),
+        ({"token": f"two\n{SECRET}"}, {}, "characters that a token cannot have"),
         ({"client-key-data": SECRET + "!"}, {}, "not base64"),
         ({"auth-provider": {"name": "azure"}}, {}, "'azure' is not one of gcp, oidc"),
-        ({"exec": {"command": "x", "apiVersion": "v9"}}, {}, "'v9' is not known"),
+        ({"exec": {"command": "x", "apiVersion": "v9"}}, {}, "'v9' is not supported"),
         ({"tokenFile": "absent"}, {}, "No such file"),
-        ({}, {"server": "ftp://c.example"}, "not an http or https address"),
-        ({}, {"server": "https://c.example:99999"}, "not an http or https address"),
-        ({}, {"server": "https://[::1"}, "not an http or https address"),
-        ({}, {"server": "https://c example"}, "not an http or https address"),
-        ({}, {"server": f"https://u:{SECRET}@c.example"}, "names a user"),
+        ({}, {"server": "ftp://c.example"}, "not an http or https URL"),
+        ({}, {"server": "https://c.example:99999"}, "not an http or https URL"),
+        ({}, {"server": "https://[::1"}, "not an http or https URL"),
+        ({}, {"server": "https://c example"}, "not an http or https URL"),
+        ({}, {"server": f"https://u:{SECRET}@c.example"}, "has a user in its URL"),
         ({}, {"proxy-url": f"http://u:{SECRET}@p.example:none"}, "only http and https proxies"),
         ({}, {"proxy-url": f"socks5://u:{SECRET}@p.example"}, "only http and https proxies"),
         (

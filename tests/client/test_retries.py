@@ -12,8 +12,8 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.base.pacing import RetryPolicy
-from bayplan.client import Access, Client, Tuning, deletion, merge, untyped
+from bayplan.base.flowcontrol import RetryPolicy
+from bayplan.client import Access, Client, ClientOptions, deletion, merge, untyped
 from bayplan.client.errors import (
     ApiError,
     ClientError,
@@ -31,7 +31,7 @@ from bayplan.client.errors import (
 )
 from bayplan.client.verbs.reads import UnknownKindError
 from bayplan.client.wire.calls import wait_before_retry
-from bayplan.client.wire.transport import Limits
+from bayplan.client.wire.transport import RequestLimits
 from bayplan.kube.nodes import Node
 from tests.client.proxies import RudeProxy
 from tests.client.scripted import Handler, Scripted, config_map, hang_up, json, raw, refusal
@@ -45,14 +45,14 @@ BUSY = refusal(429, "TooManyRequests", Retry_After="7")
 class Asking:
     """A client of a scripted server, under virtual time."""
 
-    def __init__(self, *script: Handler, tuning: Tuning | None = None) -> None:
+    def __init__(self, *script: Handler, options: ClientOptions | None = None) -> None:
         self.server = Scripted(*script)
         self.clock = VirtualClock()
-        self._tuning = tuning
+        self._options = options
 
     async def __aenter__(self) -> Asking:
         await self.server.__aenter__()
-        self.client = Client(self.server.access, self._tuning, clock=self.clock, rng=Random(1))
+        self.client = Client(self.server.access, self._options, clock=self.clock, rng=Random(1))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -150,30 +150,30 @@ async def sleepy(_: web.BaseRequest) -> web.StreamResponse:
 
 
 async def test_a_watch_that_never_begins_is_not_waited_for_forever() -> None:
-    async with Asking(sleepy, tuning=Tuning(limits=Limits(answer=0.05))) as it:
+    async with Asking(sleepy, options=ClientOptions(limits=RequestLimits(answer=0.05))) as it:
         with pytest.raises(TimedOutError):
             async with it.client.watch(Node):
                 pass
 
 
 async def test_a_slow_server_is_not_waited_for_forever() -> None:
-    quick = Tuning(limits=Limits(answer=0.5), retries=RetryPolicy(attempts=2))
-    async with Asking(sleepy, tuning=quick) as it:
+    quick = ClientOptions(limits=RequestLimits(answer=0.5), retries=RetryPolicy(attempts=2))
+    async with Asking(sleepy, options=quick) as it:
         with pytest.raises(TimedOutError):
             await it.clock.run(it.client.get(Node, "n"))
     assert it.asked == 2
 
 
 async def test_an_answer_over_its_bound_is_refused() -> None:
-    small = Tuning(limits=Limits(largest_answer=1000))
-    async with Asking(raw(b" " * 1001), tuning=small) as it:
+    small = ClientOptions(limits=RequestLimits(largest_answer=1000))
+    async with Asking(raw(b" " * 1001), options=small) as it:
         with pytest.raises(TooLargeError, match="bigger than 1000 bytes"):
             await it.client.get(Node, "n")
 
 
 async def test_an_event_over_its_bound_is_refused() -> None:
-    small = Tuning(limits=Limits(largest_event=1000))
-    large = Asking(raw(b'{"a"' + b" " * 3000), tuning=small)
+    small = ClientOptions(limits=RequestLimits(largest_event=1000))
+    large = Asking(raw(b'{"a"' + b" " * 3000), options=small)
     async with large as it, it.client.watch(Node) as events:
         with pytest.raises(TooLargeError, match="an event bigger than 1000 bytes"):
             await anext(events)
@@ -185,7 +185,9 @@ async def test_an_answer_that_unpacks_over_its_bound_is_refused() -> None:
     async def answer(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
 
-    async with Asking(answer, tuning=Tuning(limits=Limits(largest_answer=1 << 20))) as it:
+    async with Asking(
+        answer, options=ClientOptions(limits=RequestLimits(largest_answer=1 << 20))
+    ) as it:
         with pytest.raises(TooLargeError):
             await it.client.get(Node, "n")
 

@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bayplan.client.serving.certificates import Authority
-from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
+from bayplan.client.serving.certificates import CertificateAuthority
+from bayplan.client.serving.sockets import UvicornServer, address_of, https_config, listening_socket
 from bayplan.embedded.apiserver.identity import server_context
 from tests.patience import PATIENCE
 
@@ -38,18 +38,18 @@ class Served:
     """An application, its server, and somebody who waits for its answer."""
 
     app: Slow
-    server: Uvicorn
+    server: UvicornServer
     task: asyncio.Task[None]
     answer: asyncio.Task[str]
 
 
 @asynccontextmanager
 async def served(*, grace_seconds: int) -> AsyncIterator[Served]:
-    authority, now, app = Authority.create(datetime.now(UTC)), datetime.now(UTC), Slow()
+    authority, now, app = CertificateAuthority.create(datetime.now(UTC)), datetime.now(UTC), Slow()
     tls = server_context(authority, ["127.0.0.1"], now)
     trust = ssl.create_default_context(cadata=authority.pair.certificate.decode())
-    server = Uvicorn(https(app, tls, grace_seconds=grace_seconds))
-    with listen("127.0.0.1", 0) as listener:
+    server = UvicornServer(https_config(app, tls, grace_seconds=grace_seconds))
+    with listening_socket("127.0.0.1", 0) as listener:
         url = f"https://{address_of(listener)}/"
         task = await server.begin(listener, "served")
         async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as session:
@@ -89,10 +89,10 @@ async def test_told_to_end_at_once_it_waits_for_nobody() -> None:
 
 
 async def test_a_start_that_is_cut_off_leaves_no_server() -> None:
-    authority = Authority.create(datetime.now(UTC))
+    authority = CertificateAuthority.create(datetime.now(UTC))
     tls = server_context(authority, ["127.0.0.1"], datetime.now(UTC))
-    server = Uvicorn(https(Slow(), tls, grace_seconds=0))
-    with listen("127.0.0.1", 0) as listener:
+    server = UvicornServer(https_config(Slow(), tls, grace_seconds=0))
+    with listening_socket("127.0.0.1", 0) as listener:
         starting = asyncio.create_task(server.begin(listener, "served"))
         await asyncio.sleep(0)
         starting.cancel()

@@ -128,7 +128,7 @@ async def test_an_update_of_what_has_changed_meanwhile_conflicts(
 
 
 async def test_updating_from_a_type_that_lacks_fields_is_refused(client: Client) -> None:
-    with pytest.raises(TypeError, match="lacks fields that updating would erase"):
+    with pytest.raises(TypeError, match="lacks fields that an update would erase"):
         await client.update(Pod(metadata=ObjectMeta(namespace="n", name="p", resource_version="1")))
     with pytest.raises(ValueError, match="needs its resourceVersion"):
         await client.update(config_map("n", "a"))

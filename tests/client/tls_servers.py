@@ -11,14 +11,14 @@ from typing import Self
 
 from aiohttp import web
 
-from bayplan.client.serving.certificates import Authority, KeyPair
+from bayplan.client.serving.certificates import CertificateAuthority, KeyPair
 
 
 class TlsServer:
     """Answers every GET with who asked: the certificate's user, the header, the name asked for."""
 
     def __init__(self, *names: str, demand_certificate: bool = False) -> None:
-        self.authority = Authority.create(datetime.now(UTC))
+        self.authority = CertificateAuthority.create(datetime.now(UTC))
         self._names = list(names)
         self._demand = demand_certificate
         self._runner = web.ServerRunner(web.Server(self._answer), shutdown_timeout=0.1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.authorization.rbac import Attributes, Decision
+from bayplan.embedded.apiserver.authorization.rbac import Attributes, AuthorizationDecision
 
 ACCOUNTS = "system:serviceaccount:"
 
@@ -28,7 +28,7 @@ class Audit:
     allowed: set[Asked] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
 
-    def __call__(self, one: Attributes, decision: Decision) -> None:
+    def __call__(self, one: Attributes, decision: AuthorizationDecision) -> None:
         who = one.user.name
         if not who.startswith(ACCOUNTS) or not one.resource:
             return

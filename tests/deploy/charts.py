@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 import bayplan
-from bayplan.deploy.rendering import CHART
-from bayplan.deploy.values import layered
+from bayplan.deploy.artifacts import CHART
+from bayplan.deploy.values import merge_values
 from bench.scheduler_perf.gotemplate import Template
 from tests.deploy.made import DEPLOY
 
@@ -25,7 +25,7 @@ def rendered(namespace: str = "kube-system", **said: Any) -> list[Mapping[str, A
     """What `helm template` gives with these values over the chart's own."""
     usual = yaml.safe_load((FOLDER / "values.yaml").read_text())
     given = {
-        "Values": layered(usual, said),
+        "Values": merge_values(usual, said),
         "Release": {"Namespace": namespace},
         "Chart": {"AppVersion": bayplan.__version__},
         "Files": {"Get": lambda name: (FOLDER / name).read_text()},

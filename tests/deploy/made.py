@@ -11,9 +11,9 @@ import yaml
 
 import bayplan
 from bayplan.cli.main import run
-from bayplan.deploy.holes import Filling
-from bayplan.deploy.rendering import objects, plain, without_helm
-from bayplan.deploy.sense import read
+from bayplan.deploy.artifacts import plain_objects, render_objects, without_helm
+from bayplan.deploy.templates import RenderContext
+from bayplan.deploy.validation import validate_values
 from bayplan.deploy.values import Values
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -21,13 +21,13 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 def values(**said: object) -> Values:
     """Values, as a file would say them."""
-    return read(said)
+    return validate_values(said)
 
 
 def made(*names: str, namespace: str = "kube-system", **said: object) -> list[dict[str, Any]]:
     """The objects of some parts."""
-    by = Filling(without_helm(values(**said)), namespace, bayplan.__version__)
-    return plain(objects(by, names))  # type: ignore[return-value]
+    context = RenderContext(without_helm(values(**said)), namespace, bayplan.__version__)
+    return plain_objects(render_objects(context, names))  # type: ignore[return-value]
 
 
 def rules(*names: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bayplan.deploy.components import COMPONENTS
-from bayplan.deploy.roles import BY_PART, Rule
+from bayplan.deploy.roles import BY_COMPONENT, Rule
 from tests.deploy.made import DEPLOY
 
 PAGE = DEPLOY.parent / "docs" / "deploy.md"
@@ -22,14 +22,15 @@ def page() -> str:
 
 
 def _parts() -> Iterator[str]:
-    yield "| part | what it is | printed unless said otherwise |\n|---|---|---|\n"
+    yield "| component | what it is | enabled by default, or by |\n|---|---|---|\n"
     for one in COMPONENTS:
-        yield f"| `{one.name}` | {one.why} | {'yes' if one.usual else f'`{one.switch}`'} |\n"
+        enabled = "yes" if one.is_default else f"`{one.switch}`"
+        yield f"| `{one.name}` | {one.description} | {enabled} |\n"
 
 
 def _roles() -> Iterator[str]:
-    for part, roles in BY_PART.items():
-        yield f"### {part}\n\n| may | of | why |\n|---|---|---|\n"
+    for part, roles in BY_COMPONENT.items():
+        yield f"### {part}\n\n| verbs | resources | reason |\n|---|---|---|\n"
         yield from (_row(rule, "") for rule in roles.cluster)
         yield from (_row(rule, " in its own namespace") for rule in roles.own)
         yield "\n"
@@ -40,4 +41,4 @@ def _row(rule: Rule, where: str) -> str:
     named = f" named {', '.join(f'`{one}`' for one in rule.names)}" if rule.names else ""
     what = ", ".join(f"`{one}`" for one in rule.resources)
     when = {"": ""}.get(rule.when, f"; with `{rule.when}`".replace("`!", "no `"))
-    return f"| {', '.join(rule.verbs)} | {what}{group}{named}{where} | {rule.why}{when} |\n"
+    return f"| {', '.join(rule.verbs)} | {what}{group}{named}{where} | {rule.reason}{when} |\n"

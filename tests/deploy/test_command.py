@@ -12,7 +12,7 @@ import yaml
 from bayplan.autoscaler.providers.registry import PROVIDERS
 from bayplan.cli.main import build_app, run
 from bayplan.deploy.components import DAEMONS
-from bayplan.deploy.values import Autoscaler, Values
+from bayplan.deploy.values import AutoscalerValues, Values
 from tests.deploy.made import made, printed_objects
 
 pytestmark = pytest.mark.whole
@@ -30,19 +30,19 @@ ON: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["shceduler"], "there is no such component; did you mean 'scheduler'?"),
-        (["--set", "scheduler.replica=3"], "there is no such field; did you mean 'replicas'?"),
+        (["shceduler"], "unknown component; did you mean 'scheduler'?"),
+        (["--set", "scheduler.replica=3"], "unknown field; did you mean 'replicas'?"),
         (["--set", "scheduler.replicas=many"], "scheduler.replicas: expected int, got str"),
         (["--set", "scheduler.replicas=-1"], "scheduler.replicas"),
         (["--set", "scheduler"], "must be NAME=VALUE"),
         (["--set", "image.tag=1"], "image"),
-        (["--set", "scheduler.replicas={"], "the value cannot be read"),
-        (["--set", "scheduler.replicas=!!int two"], "the value cannot be read"),
+        (["--set", "scheduler.replicas={"], "the value is not valid YAML"),
+        (["--set", "scheduler.replicas=!!int two"], "the value is not valid YAML"),
         (["--set", "image=2026-13-45", "--image", "\x01"], "--image: "),
         (["--set", "autoscaler.expander=beauty"], "autoscaler.expander: expected some of random"),
-        (["--namespace", "No_Name"], "--namespace No_Name: cannot be a name"),
-        (["--namespace", "two.labels"], "--namespace two.labels: cannot be a name"),
-        (["--namespace", "n" * 64], "cannot be a name"),
+        (["--namespace", "No_Name"], "--namespace No_Name: not a valid namespace name"),
+        (["--namespace", "two.labels"], "--namespace two.labels: not a valid namespace name"),
+        (["--namespace", "n" * 64], "not a valid namespace name"),
         (["--version", "not a tag"], "--version not a tag"),
         (["--image", "a b"], "--image: 'a b' is not an image reference"),
         (["--feature-gates", "Nothing=true"], "unknown feature gate 'Nothing'"),
@@ -117,7 +117,7 @@ def test_every_command_of_a_pod_is_one_that_there_is(daemon: Any) -> None:
 
 
 def test_every_cloud_that_can_be_chosen_exists() -> None:
-    assert set(get_args(get_type_hints(Autoscaler)["cloud_provider"])) <= set(PROVIDERS)
+    assert set(get_args(get_type_hints(AutoscalerValues)["cloud_provider"])) <= set(PROVIDERS)
     assert Values().autoscaler.cloud_provider in PROVIDERS
 
 

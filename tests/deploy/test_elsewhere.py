@@ -17,20 +17,19 @@ import yaml
 from bayplan.client import Client, Informers, connect
 from bayplan.client.errors import NotFoundError
 from bayplan.client.resources import LEASES
-from bayplan.client.serving.certificates import Authority
+from bayplan.client.serving.certificates import CertificateAuthority
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import LiveLab
-from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve
+from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.accounts import write_tokens
 from tests.deploy.audit import Audit
 from tests.deploy.made import printed, printed_objects
 from tests.deploy.odd import ODD
 from tests.deploy.pods import CONFIG_MAPS, SECRETS, machine
-from tests.embedded.test_kubectl import runner
-from tests.kubectl import needs_kubectl
+from tests.kubectl import needs_kubectl, runner
 
 pytestmark = [
     pytest.mark.whole,
@@ -96,9 +95,9 @@ async def test_all_daemons_run_elsewhere_under_other_names(tmp_path: Path) -> No
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac", audit=audit)
     lab = LiveLab(parse_cluster(CLUSTER, "cluster", tmp_path), config)
     now = datetime.now(UTC)
-    authority = Authority.create(now)
+    authority = CertificateAuthority.create(now)
     pair = authority.server_pair(["127.0.0.1"], now)
-    here = Places(host="127.0.0.1", tls=Tls(pair.certificate, pair.key))
+    here = ListenAddresses(host="127.0.0.1", tls=Tls(pair.certificate, pair.key))
     async with lab, connect(path) as client, serve(lab.simulation.provider, here) as port:
         kubectl = runner(path, tmp_path)
         await kubectl("create", "namespace", ELSEWHERE)
@@ -122,7 +121,7 @@ async def test_all_daemons_run_elsewhere_under_other_names(tmp_path: Path) -> No
 KEPT = {"leases", "secrets", "configmaps"}
 
 
-def _cloud(port: int, authority: Authority) -> dict[str, object]:
+def _cloud(port: int, authority: CertificateAuthority) -> dict[str, object]:
     said = f"address: 127.0.0.1:{port}\ncacert: ca.crt\n".encode()
     files = {"cloud-config": said, "ca.crt": authority.pair.certificate}
     return {

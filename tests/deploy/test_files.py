@@ -12,9 +12,9 @@ import msgspec
 import pytest
 import yaml
 
+from bayplan.deploy.artifacts import CHART, DEFAULT_COMPONENTS, KUSTOMIZE, render_files
 from bayplan.deploy.components import COMPONENTS
-from bayplan.deploy.rendering import CHART, KUSTOMIZE, USUAL, files
-from bayplan.deploy.sense import schema
+from bayplan.deploy.validation import json_schema
 from bayplan.deploy.values import Values
 from tests.deploy.charts import FOLDER, rendered
 from tests.deploy.made import DEPLOY, made, printed, printed_objects
@@ -64,20 +64,20 @@ def test_what_is_checked_in_is_what_the_source_gives() -> None:
         for path in DEPLOY.rglob("*")
         if path.is_file() and "overlays" not in path.parts
     }
-    assert written == files(), "`make manifests` writes them anew"
+    assert written == render_files(), "`make manifests` writes them anew"
 
 
 @needs_kubectl
 def test_kustomize_gives_what_the_command_prints() -> None:
     built = _kustomized(DEPLOY / KUSTOMIZE / "base")
-    assert keyed(built) == keyed(made(*USUAL))
+    assert keyed(built) == keyed(made(*DEFAULT_COMPONENTS))
     assert keyed(built) == keyed(printed_objects())
 
 
 @needs_kubectl
 def test_every_component_of_kustomize_can_be_added(tmp_path: Path) -> None:
     shutil.copytree(DEPLOY / KUSTOMIZE, tmp_path / "k")
-    others = [name for name in ALL if name not in USUAL]
+    others = [name for name in ALL if name not in DEFAULT_COMPONENTS]
     listing = {"resources": ["../k/base"], "components": [f"../k/components/{x}" for x in others]}
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "kustomization.yaml").write_text(yaml.safe_dump(listing))
@@ -96,7 +96,7 @@ def test_an_overlay_moves_everything_to_its_namespace() -> None:
 
 
 def test_the_chart_gives_what_the_command_prints() -> None:
-    assert keyed(rendered(crds={"keep": False})) == keyed(made(*USUAL))
+    assert keyed(rendered(crds={"keep": False})) == keyed(made(*DEFAULT_COMPONENTS))
 
 
 @pytest.mark.parametrize("others", [{}, OTHERS], ids=["usual", "others"])
@@ -118,7 +118,7 @@ def test_what_is_printed_as_json_is_the_same() -> None:
 def test_the_charts_values_are_the_types() -> None:
     usual = yaml.safe_load((FOLDER / "values.yaml").read_text())
     assert msgspec.convert(usual, Values) == Values()
-    assert set(schema()["properties"]) == {*usual, "global"}
+    assert set(json_schema()["properties"]) == {*usual, "global"}
     assert yaml.safe_load((DEPLOY / CHART / "Chart.yaml").read_text())["apiVersion"] == "v2"
 
 

@@ -18,15 +18,15 @@ from bayplan.admission.rules import AdmissionSettings
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.client import Client, merge
 from bayplan.client.daemon import elect
-from bayplan.deploy.roles import BY_PART
+from bayplan.deploy.roles import BY_COMPONENT
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import Queue
+from bayplan.kube.volcano import Queue
 from bayplan.lab import VirtualLab
-from bayplan.lab.doorkeeping import with_queue_kinds
+from bayplan.lab.admission import with_queue_kinds
 from bayplan.node.agent import LimitsAgent
-from bayplan.node.decision import Settings
+from bayplan.node.decision import AttachLimitSettings
 from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
@@ -154,7 +154,7 @@ EXPLAINED: dict[Permission, str] = {
 
 def granted() -> Iterator[Permission]:
     for part in PARTS:
-        for rule in (*BY_PART[part].cluster, *BY_PART[part].own):
+        for rule in (*BY_COMPONENT[part].cluster, *BY_COMPONENT[part].own):
             for resource in rule.resources:
                 for verb in rule.verbs:
                     yield part, rule.group, resource, verb
@@ -172,7 +172,7 @@ async def at_work(lab: VirtualLab, hook: WebhookDaemon) -> AsyncIterator[None]:
         "webhook": hook.lead,
         "scheduler": _elected(SchedulerDaemon(default_settings(SERVED)).lead, "bayplan-scheduler"),
         "autoscaler": _elected(AutoscalerDaemon(cloud).lead, "cluster-autoscaler"),
-        "node-limits": _elected(LimitsAgent(Settings).lead, "bayplan-node-limits"),
+        "node-limits": _elected(LimitsAgent(AttachLimitSettings).lead, "bayplan-node-limits"),
     }
     account = "system:serviceaccount:kube-system:bayplan-"
     tasks = [

@@ -17,16 +17,16 @@ import pytest
 
 from bayplan.client import Client, Informers, connect, merge
 from bayplan.client.resources import LEASES
-from bayplan.client.serving.certificates import Authority
+from bayplan.client.serving.certificates import CertificateAuthority
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import Queue
+from bayplan.kube.volcano import Queue
 from bayplan.lab import LiveLab
-from bayplan.lab.doorkeeping import with_queue_kinds
-from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve
+from bayplan.lab.admission import with_queue_kinds
+from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.accounts import write_tokens
 from tests.autoscaler.running import story
 from tests.deploy.audit import Audit
@@ -108,9 +108,9 @@ async def port(spec: ClusterSpec, folder: Path) -> AsyncIterator[Port]:
 async def _cloud(lab: LiveLab, client: Client) -> AsyncIterator[None]:
     """The simulated cloud over TLS, and the Secret by which the autoscaler finds it."""
     now = datetime.now(UTC)
-    authority = Authority.create(now)
+    authority = CertificateAuthority.create(now)
     pair = authority.server_pair(["127.0.0.1"], now)
-    places = Places(host="127.0.0.1", tls=Tls(pair.certificate, pair.key))
+    places = ListenAddresses(host="127.0.0.1", tls=Tls(pair.certificate, pair.key))
     async with serve(lab.simulation.provider, places) as number:
         said = f"address: 127.0.0.1:{number}\ncacert: ca.crt\n".encode()
         files = {"cloud-config": said, "ca.crt": authority.pair.certificate}

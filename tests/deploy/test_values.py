@@ -11,9 +11,9 @@ import yaml
 
 from bayplan.autoscaler.expanders import NAMES
 from bayplan.cli.main import run
-from bayplan.deploy.sense import CLASHES
-from bayplan.deploy.values import Values, layered
-from bayplan.deploy.words import EXPANDER
+from bayplan.deploy.validation import CONFLICTS
+from bayplan.deploy.value_types import EXPANDER
+from bayplan.deploy.values import Values, merge_values
 from tests.deploy.charts import FOLDER
 from tests.deploy.made import made, printed_objects
 from tests.deploy.schemas import fits
@@ -90,17 +90,21 @@ WRONG = [
 ]
 USUAL = {"enabled": True, "clusterApi": False}
 NO_SCHEMA = [
-    ("image", "0" * 64, "not a reference to pull"),
-    ("listenAddress", "0.0.0.999", "is no address"),
-    ("listenAddress", "127.0.0.1", "out of reach of probes"),
+    ("image", "0" * 64, "an image ID cannot be pulled"),
+    ("listenAddress", "0.0.0.999", "is not an IP address"),
+    ("listenAddress", "127.0.0.1", "probes and Prometheus cannot reach"),
     ("scheduler.resources.limits.cpu", "100m", "requests.cpu: 250m is more than the limit, 100m"),
-    ("scheduler.affinity", {"nodeAffinity": {"needed": {}}}, "nodeAffinity.needed: there is no"),
+    ("scheduler.affinity", {"nodeAffinity": {"needed": {}}}, "nodeAffinity.needed: unknown field"),
     ("scheduler.extraArgs", ["--nothing"], "scheduler.extraArgs: Unknown option: --nothing"),
     ("webhook.tolerations", [{}], "webhook.tolerations[0].operator: must be Exists"),
-    ("webhook.tolerations", [{"operator": "Exists", "value": "a"}], "tolerations[0].value: there"),
+    (
+        "webhook.tolerations",
+        [{"operator": "Exists", "value": "a"}],
+        "tolerations[0].value: must be empty",
+    ),
     ("webhook.tolerations", [{"key": "a", "tolerationSeconds": 5}], "[0].effect: must be NoExec"),
     ("autoscaler.extraArgs", ["--scan-interval=soon"], "autoscaler.extraArgs: Invalid value"),
-    ("autoscaler.expander", "random,price", "after expander random"),
+    ("autoscaler.expander", "random,price", "expander random must be the last"),
     ("nodeLimits.limits", "aws-ebs: {m5.large: many}", "nodeLimits.limits: line:1: aws-ebs"),
     ("nodeLimits.limits", "csi: [", "nodeLimits.limits: line:2: not YAML"),
 ]  # fmt: skip
@@ -134,7 +138,7 @@ def helm_takes(said: dict[str, Any]) -> bool:
     """Whether Helm would, by the schema over the chart's own values."""
     usual = yaml.safe_load((FOLDER / "values.yaml").read_text())
     schema = json.loads((FOLDER / "values.schema.json").read_text())
-    return fits(layered(usual, said), schema)
+    return fits(merge_values(usual, said), schema)
 
 
 def refused(arguments: list[str], capsys: Captured) -> str:
@@ -170,16 +174,16 @@ def test_a_right_value_is_taken(path: str, value: object) -> None:
     assert helm_takes(nested(path, value))
 
 
-@pytest.mark.parametrize("clash", CLASHES, ids=lambda one: next(iter(one.when)))
-def test_what_does_not_go_together_is_refused(clash: Any, capsys: Captured) -> None:
-    settings = [f"--set={path}={json.dumps(on)}" for path, on in clash.when.items()]
+@pytest.mark.parametrize("conflict", CONFLICTS, ids=lambda one: next(iter(one.when)))
+def test_what_does_not_go_together_is_refused(conflict: Any, capsys: Captured) -> None:
+    settings = [f"--set={path}={json.dumps(on)}" for path, on in conflict.when.items()]
     line = refused(settings, capsys)
-    assert line == f"error: {next(iter(clash.when))}: {clash.why}"
+    assert line == f"error: {next(iter(conflict.when))}: {conflict.reason}"
     said: dict[str, Any] = {}
-    for path, on in clash.when.items():
-        said = layered(said, nested(path, on))  # type: ignore[assignment]
+    for path, on in conflict.when.items():
+        said = merge_values(said, nested(path, on))  # type: ignore[assignment]
     assert not helm_takes(said)
-    assert helm_takes(layered(said, {"nodeAgent": {"enabled": False}, "autoscaler": USUAL}))  # type: ignore[arg-type]
+    assert helm_takes(merge_values(said, {"nodeAgent": {"enabled": False}, "autoscaler": USUAL}))  # type: ignore[arg-type]
 
 
 def test_both_that_publish_limits_are_not_printed_together(capsys: Captured) -> None:

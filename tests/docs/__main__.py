@@ -1,11 +1,11 @@
-"""`make docs`: write what is generated into the pages; with `--runs`, also what takes long runs.
+"""`make docs`: write the generated parts of pages; with `--runs`, also those that need long runs.
 
-Those are the stories and the picture of the README.
+These are the stories and the picture of the README.
 """
 
 import sys
 
-from tests.docs import help_pages, migration, picture, reference, stories
+from tests.docs import check_codes, help_pages, migration, picture, reference, stories
 from tests.docs.outputs import PAGES, page_with_outputs
 
 for path, words in help_pages.pages().items():
@@ -14,6 +14,7 @@ for path, generated in (reference.pages() | migration.pages()).items():
     path.write_text(reference.page_with_reference(path, generated))
 for page in PAGES:
     page.write_text(page_with_outputs(page.read_text()))
+check_codes.PAGE.write_text(check_codes.page_with_codes(check_codes.PAGE.read_text()))
 if "--runs" in sys.argv[1:]:
     picture.PICTURE.write_text(picture.picture())
     for path, story in stories.pages().items():

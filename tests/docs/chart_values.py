@@ -6,25 +6,32 @@ from collections.abc import Iterator
 
 import msgspec
 
-from bayplan.deploy.values import WHY, Values
-from bayplan.deploy.words import Affinity, Resources, SecretName, Strict, Toleration, is_section
+from bayplan.deploy.value_types import (
+    AffinityValue,
+    ContainerResources,
+    PullSecret,
+    StrictStruct,
+    TolerationValue,
+    is_section,
+)
+from bayplan.deploy.values import COMMENTS, Values
 from tests.docs.types import fields_of, tables, words
 
-HANDED = (SecretName, Resources, Toleration, Affinity)
+PASSED_THROUGH = (PullSecret, ContainerResources, TolerationValue, AffinityValue)
 
 
 def table() -> str:
-    """A row for each value, by its path, and what is handed on as it is."""
+    """A row for each value, by its path, and what is passed on as it is."""
     rows = "".join(_rows(Values(), ""))
-    handed = "\n".join(tables(one) for one in HANDED)
-    return f"| value | type | usual | |\n|---|---|---|---|\n{rows}\n{handed}"
+    passed = "\n".join(tables(one) for one in PASSED_THROUGH)
+    return f"| value | type | usual | |\n|---|---|---|---|\n{rows}\n{passed}"
 
 
-def _rows(held: Strict, above: str) -> Iterator[str]:
+def _rows(held: StrictStruct, above: str) -> Iterator[str]:
     inner = {one.encode_name: getattr(held, one.name) for one in msgspec.structs.fields(held)}
     for field in fields_of(type(held)):
         path, usual = f"{above}{field.name}", inner[field.name]
-        said = WHY.get(path) or field.said
+        said = COMMENTS.get(path) or field.said
         if is_section(usual):
             yield f"| **`{path}`** | | | {said} |\n"
             yield from _rows(usual, f"{path}.")

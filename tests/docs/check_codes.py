@@ -19,8 +19,8 @@ def page_with_codes(page: str) -> str:
 
 def _section(kind: CheckKind) -> str:
     needs = ", ".join(one.__name__ for one in kind.needs)
-    rests = f" Rests on: {needs}." if needs else ""
+    needed = f" Needs: {needs}." if needs else ""
     return (
-        f"### {kind.code}\n\n*{kind.severity.value}*: {kind.what}.{rests}\n\n"
+        f"### {kind.code}\n\n*{kind.severity.value}*: {kind.what}.{needed}\n\n"
         f"{kind.why}\n\nNext: {kind.advice}\n"
     )

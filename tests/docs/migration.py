@@ -1,7 +1,7 @@
-"""The tables of docs/migration: every flag and metric of what people come from, and which is which.
+"""The tables of docs/migration: every flag and metric of the program that a daemon replaces.
 
-`upstream/*.yaml` names all of them. Whether one is the same here is asked of the command and of its
-registry; what is not says what is here instead.
+`upstream/*.yaml` lists all of them. The command and its metrics registry tell which are the same;
+for each of the others the file has what replaces it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from bayplan.cli.main import build_app
 from tests.docs.reference import registries
 
 FOLDER = Path(__file__).parents[2] / "docs" / "migration"
+SAME = "the same"
 
 
 class Instead(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,7 +67,7 @@ def here(names: list[str], ours: set[str], instead: list[Instead]) -> dict[str, 
     found = {}
     for name in names:
         said = [one.here for one in instead if any(fnmatchcase(name, it) for it in one.names)]
-        said += ["the same"] * (name in ours)
+        said += [SAME] * (name in ours)
         if len(said) != 1:
             raise ValueError(f"{name}: {said or 'nothing is said'}")
         found[name] = said[0]
@@ -76,9 +77,25 @@ def here(names: list[str], ours: set[str], instead: list[Instead]) -> dict[str, 
 def _tables(one: Upstream) -> str:
     flags = here(one.flags, our_flags(one.command), one.instead_of_flags)
     metrics = here(one.metrics, our_metrics(one.command), one.instead_of_metrics)
-    return (
-        f"## Every flag\n\n| {one.of} | `bayplan {one.command}` |\n|---|---|\n"
-        + "".join(f"| `--{name}` | {text} |\n" for name, text in sorted(flags.items()))
-        + f"\n## Every metric\n\n| {one.of} | `bayplan {one.command}` |\n|---|---|\n"
-        + "".join(f"| `{name}` | {text} |\n" for name, text in sorted(metrics.items()))
+    dashed = {f"--{name}": text for name, text in flags.items()}
+    return f"{_section('flag', one, dashed)}\n{_section('metric', one, metrics)}"
+
+
+def _section(kind: str, one: Upstream, found: dict[str, str]) -> str:
+    """The names that are the same in one list, and those with one answer in one row."""
+    same = sorted(name for name, text in found.items() if text == SAME)
+    rows = sorted(
+        (sorted(name for name in found if found[name] == text), text)
+        for text in set(found.values()) - {SAME}
     )
+    return (
+        f"## Every {kind}\n\n{one.of} has {len(found)} {kind}s; {len(same)} have the same name and "
+        f"meaning in `bayplan {one.command}`.\n\n"
+        f"| {one.of} | `bayplan {one.command}` |\n|---|---|\n"
+        + "".join(f"| {_listed(names)} | {text} |\n" for names, text in rows)
+        + f"\nThe same: {_listed(same)}.\n"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -22,7 +22,7 @@ from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.client.config.kubeconfig import KubeConfig
 from bayplan.embedded.simulation.clusterfile.cluster import ClusterFile
 from bayplan.images.credentials.providers.config import CredentialProviderConfig
-from bayplan.images.cri.metrics import Metrics as CriMetrics
+from bayplan.images.cri.metrics import CriMetrics
 from bayplan.images.handlers import build_handlers
 from bayplan.images.manager.metrics import ImageMetrics
 from bayplan.images.platforms import Platform
@@ -34,6 +34,7 @@ from bayplan.node.metrics import LimitMetrics
 from bayplan.observe.limitwatch import LimitCollector
 from bayplan.scheduler.batch.metrics import QueueMetrics
 from bayplan.scheduler.config import wire
+from bayplan.scheduler.config.plugins import RECORDS
 from bayplan.scheduler.metrics import SchedulerMetrics
 from tests.docs import chart_values
 from tests.docs.flags import flags
@@ -78,16 +79,8 @@ def _containerd() -> str:
 
 
 def _scheduler() -> str:
-    arguments = (
-        wire.NodeResourcesFitArgs,
-        wire.NodeResourcesBalancedAllocationArgs,
-        wire.InterPodAffinityArgs,
-        wire.NodeAffinityArgs,
-        wire.PodTopologySpreadArgs,
-        wire.VolumeBindingArgs,
-        wire.DefaultPreemptionArgs,
-    )
-    plugins = "\n".join(tables(one) for one in arguments)
+    arguments = (one.arguments for one in RECORDS.values())
+    plugins = "\n".join(tables(one.wire) for one in arguments if one is not None)
     file = f"## The file\n\n{tables(wire.Configuration)}\n## Arguments of plugins\n\n{plugins}"
     return f"{file}\n{flags('scheduler')}"
 

@@ -1,4 +1,4 @@
-"""A page for each story: its words, and what telling it prints."""
+"""A page for each story: its text, and what `bayplan demo` prints."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ FOLDER = Path(__file__).parents[2] / "docs" / "stories"
 
 
 def pages() -> dict[Path, AnyStory]:
-    """Each story's page."""
+    """Return the page of each story."""
     return {FOLDER / f"{Path(story.file).stem}.md": story for story in STORIES}
 
 
 def page(story: AnyStory) -> str:
-    """The page of a story, told anew."""
+    """Return the page of a story, after a run of it."""
     command = f"demo --story {story.number}"
     told, _ = printed(f"{command} --plain")
     return (
         f"{words(story)}\n```console\n$ bayplan {command}\n…\n{_end(told)}…\n```\n"
-        "\nWith `--keep` its cluster stays up, to be asked:\n\n"
+        "\nWith `--keep` the cluster stays up. Try:\n\n"
         + "".join(f"- `{command}`\n" for command in story.commands)
     )
 
 
 def words(story: AnyStory) -> str:
-    """What a page says before anything is run."""
+    """Return the text of a page above its output."""
     return (
         f"# {story.number}. {story.title}\n\n{story.text}\n\n"
         f"**With `{story.gate}` off:** {story.before}\n\n"
-        f"The cluster is [{story.file}]({_link(story)}), the gate in the "
+        f"The cluster is [{story.file}]({_link(story)}), the gate is in the "
         "[table of gates](../reference/feature-gates.md).\n"
     )
 
@@ -41,7 +41,7 @@ def _link(story: AnyStory) -> str:
 
 
 def _end(told: str) -> str:
-    """From the table of figures to the last thing that was promised."""
+    """Return the output from the table of figures to the last check."""
     lines = told.splitlines()
     first = next(at for at, line in enumerate(lines) if line.split()[:2] == ["with", "Bayplan"])
     last = max(at for at, line in enumerate(lines) if line.startswith("✓"))

@@ -1,4 +1,4 @@
-"""The table of rooms says what the rooms import, and import-linter the same."""
+"""The table and the drawing of the packages agree with the imports and with import-linter."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ pytestmark = pytest.mark.whole
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "bayplan"
 ROW = re.compile(r"^\| \[`(\w+)`\]\([^)]*\) \| .* \| ([^|]*) \|$", re.MULTILINE)
+DRAWN = re.compile(r"^ \d  ([\w ]+)$", re.MULTILINE)
 ALL = {"everything above", "everything"}
 
 
 @cache
-def rooms() -> set[str]:
+def packages() -> set[str]:
     return {one.parent.name for one in SOURCE.glob("*/__init__.py")}
 
 
 def table() -> dict[str, set[str]]:
-    """What each room may import besides `base`, in the order of the page."""
+    """What each package may import besides `base`, in the order of the page."""
     found: dict[str, set[str]] = {}
-    for room, allowed in ROW.findall((ROOT / "docs" / "architecture.md").read_text()):
+    for package, allowed in ROW.findall((ROOT / "docs" / "architecture.md").read_text()):
         named = set(re.split(", ", allowed))
-        found[room] = set(found) if named & ALL else named - {"nothing of ours", "base"}
+        found[package] = set(found) if named & ALL else named - {"nothing of ours", "base"}
     return found
 
 
@@ -57,11 +58,11 @@ def has_cycle(graph: grimp.ImportGraph, package: str) -> bool:
 
 @cache
 def imported() -> dict[str, set[str]]:
-    """What each room really imports of the others; all may import `base`."""
+    """What each package really imports of the others; all may import `base`."""
     found: dict[str, set[str]] = defaultdict(set)
-    for room in rooms():
-        for module in (SOURCE / room).rglob("*.py"):
-            found[room] |= set(_imports(module)) - {room, "base"}
+    for package in packages():
+        for module in (SOURCE / package).rglob("*.py"):
+            found[package] |= set(_imports(module)) - {package, "base"}
     return found
 
 
@@ -72,26 +73,37 @@ def _imports(module: Path) -> Iterator[str]:
             names = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
         for name in names:
             top, _, rest = name.partition(".")
-            if top == "bayplan" and rest.split(".")[0] in rooms():
+            if top == "bayplan" and rest.split(".")[0] in packages():
                 yield rest.split(".")[0]
 
 
-def test_every_room_has_its_row_and_its_layer() -> None:
-    assert set(table()) == rooms()
-    assert set().union(*layers()) == rooms()
+def test_every_package_has_its_row_and_its_layer() -> None:
+    assert set(table()) == packages()
+    assert set().union(*layers()) == packages()
 
 
-def test_no_room_imports_what_its_row_does_not_say_nor_says_what_it_does_not_import() -> None:
+def test_the_drawing_has_the_layers() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert [set(line.split()) for line in DRAWN.findall(page)] == layers()
+
+
+def test_no_package_imports_what_its_row_does_not_name_nor_names_what_it_does_not_import() -> None:
     allowed, real = table(), imported()
-    assert not {room: real[room] - allowed[room] for room in allowed if real[room] - allowed[room]}
-    named = {room: said for room, said in allowed.items() if room not in {"lab", "cli"}}
-    assert not {room: said - real[room] for room, said in named.items() if said - real[room]}
+    assert not {
+        package: real[package] - allowed[package]
+        for package in allowed
+        if real[package] - allowed[package]
+    }
+    named = {package: said for package, said in allowed.items() if package not in {"lab", "cli"}}
+    assert not {
+        package: said - real[package] for package, said in named.items() if said - real[package]
+    }
 
 
 def test_what_a_row_allows_stands_on_a_lower_layer() -> None:
-    height = {room: -at for at, layer in enumerate(layers()) for room in layer}
-    for room, allowed in table().items():
-        assert not [one for one in allowed if height[one] > height[room]], room
+    height = {package: -at for at, layer in enumerate(layers()) for package in layer}
+    for package, allowed in table().items():
+        assert not [one for one in allowed if height[one] > height[package]], package
 
 
 def test_packages_that_may_have_cycles_between_their_parts_still_have_them() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.autoscaler.clusterstate import taints
-from bayplan.kube import queueing
+from bayplan.kube import volcano
 from bayplan.kube.gates import DEFAULTS
 
 pytestmark = pytest.mark.whole
@@ -29,8 +29,8 @@ def test_every_annotation_label_and_taint_is_explained() -> None:
     for module in (ROOT / "src" / "bayplan").rglob("*.py"):
         if "ui" not in module.parts:
             named |= set(_OURS.findall(module.read_text()))
-    named |= {queueing.QUEUE_ALLOCATION_GATE, queueing.GROUP_MIN_MEMBER}
-    named |= {*queueing.GROUP_NAME_ANNOTATIONS, *queueing.QUEUE_NAME_ANNOTATIONS}
+    named |= {volcano.QUEUE_SCHEDULING_GATE, volcano.GROUP_MIN_MEMBER}
+    named |= {*volcano.GROUP_NAME_ANNOTATIONS, *volcano.QUEUE_NAME_ANNOTATIONS}
     named |= {taints.TO_BE_DELETED, taints.DELETION_CANDIDATE}
     assert len(named) > 10
     assert not {name for name in named if f"`{name}`" not in page}

@@ -12,9 +12,9 @@ import pytest
 
 from bayplan.autoscaler.scaledown.reasons import BlockingReason, UnremovableReason
 from bayplan.cli import errors
-from bayplan.images.manager.wanted import EventReason
+from bayplan.images.manager.image_request import ImageEventReason
 from bayplan.observe import limitwatch
-from bayplan.queues.problems import Why
+from bayplan.queues.problems import WaitCode
 
 pytestmark = pytest.mark.whole
 
@@ -25,17 +25,17 @@ PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
 ADMISSION = ("app", "pods", "queues", "review", "rules")
 IMAGES = (
     "handlers",
-    *(f"cri/{name}" for name in ("images", "server")),
-    *(f"manager/{name}" for name in ("errors", "manager", "pulls", "wanted")),
+    *(f"cri/{name}" for name in ("image_service", "server")),
+    *(f"manager/{name}" for name in ("errors", "image_request", "manager", "pulls")),
     *(f"pull/{name}" for name in ("contents", "puller")),
 )
 SAYING = [
     SOURCE / "fit" / "requirements" / "devices.py",
     SOURCE / "fit" / "preemption" / "search.py",
     SOURCE / "queues" / "status.py",
-    SOURCE / "queues" / "room.py",
+    SOURCE / "queues" / "quota_checks.py",
     SOURCE / "autoscaler" / "estimate" / "limits.py",
-    SOURCE / "autoscaler" / "scaleup" / "why.py",
+    SOURCE / "autoscaler" / "scaleup" / "explanation.py",
     SOURCE / "autoscaler" / "scaleup" / "orchestrator.py",
     *(SOURCE / "admission" / f"{name}.py" for name in ADMISSION),
     *(SOURCE / "images" / f"{name}.py" for name in IMAGES),
@@ -54,13 +54,16 @@ NOT_SAID = {
     "spread by node",
     "a spread constraint counts by domain",
     "pods by node are counted by slot",
-    "a request failed",
+    "request failed",
     ": write it as MIN:MAX",
     " but a ",
     " without a request",
     "nested too deeply",
     "the object cannot be read: ",
     ", must be at least 1",
+    "not from 0 to 100",
+    "must not be negative",
+    "must not be 0 where minCandidateNodesAbsolute is",
     "max parallel image pulls is ",
     "serialized image pulls cannot have a limit other than 1",
 }
@@ -88,21 +91,21 @@ def test_plugins_give_reasons() -> None:
 
 
 def test_every_reason_that_has_a_name_is_explained() -> None:
-    names = {one.value for kind in (UnremovableReason, BlockingReason, Why) for one in kind}
+    names = {one.value for kind in (UnremovableReason, BlockingReason, WaitCode) for one in kind}
     assert not {name for name in names if f"`{name}`" not in PAGE}
 
 
 def test_every_event_is_explained() -> None:
     names = {limitwatch.UNREADABLE, limitwatch.OVER}
-    for room in TELLING:
-        for module in (SOURCE / room).rglob("*.py"):
+    for package in TELLING:
+        for module in (SOURCE / package).rglob("*.py"):
             names |= set(_events(module))
     assert len(names) > 20
     assert not {name for name in names if f"`{name}`" not in PAGE}
 
 
 def test_every_event_of_images_is_explained() -> None:
-    assert not {one.value for one in EventReason if f"`{one.value}`" not in PAGE}
+    assert not {one.value for one in ImageEventReason if f"`{one.value}`" not in PAGE}
 
 
 def test_every_refusal_of_a_command_that_names_no_flag_is_explained() -> None:

@@ -1,4 +1,4 @@
-"""The walks that docs/architecture.md tells lead through functions that there are."""
+"""The two walks of docs/architecture.md name functions that exist."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOP = re.compile(r"^\| \d+ \| `([\w/]+\.py):([\w.]+)` \|", re.MULTILINE)
 HOPS = HOP.findall((ROOT / "docs" / "architecture.md").read_text())
 
 
-def test_both_walks_are_told() -> None:
+def test_both_walks_are_there() -> None:
     assert len(HOPS) > 20
 
 

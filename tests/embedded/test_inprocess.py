@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from bayplan.base.clock import LoopClock
-from bayplan.base.pacing import RetryPolicy
-from bayplan.client import Access, Client, Informers, Tuning
-from bayplan.client.config.access import FixedHeader
+from bayplan.base.flowcontrol import RetryPolicy
+from bayplan.client import Access, Client, ClientOptions, Informers
+from bayplan.client.config.access import StaticHeader
 from bayplan.client.errors import (
     ApiError,
     DisconnectedError,
@@ -24,19 +24,19 @@ from bayplan.client.errors import (
     UnauthorizedError,
     UnreachableError,
 )
-from bayplan.client.wire.transport import Limits
+from bayplan.client.wire.transport import RequestLimits
 from bayplan.embedded.apiserver.config import PlaneConfig
-from bayplan.embedded.apiserver.errors import ApiError as Refusal
-from bayplan.embedded.apiserver.plane import ControlPlane
-from bayplan.embedded.apiserver.request import User
+from bayplan.embedded.apiserver.controlplane import ControlPlane
+from bayplan.embedded.apiserver.errors import StatusError as Refusal
+from bayplan.embedded.apiserver.request import UserInfo
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest
-from bayplan.embedded.asgi import PIECES, Asked, CutShort, calling
+from bayplan.embedded.asgi import PIECES, AsgiRequest, ResponseCutShort, call_app
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import Namespace
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
-JANE = User("jane", ("system:authenticated",))
+JANE = UserInfo("jane", ("system:authenticated",))
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def test_users_are_known_by_certificate_or_token_and_rules_hold() -> None:
         transport = InProcessTransport(made)
         with pytest.raises(UnauthorizedError):
             await Client(Access("https://x"), transport=transport).list(Pod)
-        token = FixedHeader.bearer(made.admin_token)
+        token = StaticHeader.bearer(made.admin_token)
         known = Client(Access("https://x", credentials=token), transport=transport)
         assert (await known.list(Pod)).items == []
         acting = Access("https://x", credentials=token, impersonation=(("Impersonate-User", "jo"),))
@@ -93,7 +93,7 @@ async def test_refusals_come_with_their_reason_and_retry_after() -> None:
         await client.create(config_map("a"))
         assert made.config.clock.monotonic() == pytest.approx(40)
         busy[0] = 0
-        once = client_of(made, tuning=Tuning(retries=RetryPolicy(attempts=1)))
+        once = client_of(made, options=ClientOptions(retries=RetryPolicy(attempts=1)))
         with pytest.raises(TooManyRequestsError) as told:
             await once.create(config_map("b"))
         assert told.value.retry_after == 20
@@ -120,9 +120,9 @@ async def test_a_request_that_takes_too_long_is_dropped_on_both_sides() -> None:
             await asyncio.Event().wait()
 
         made.backend.admission.validating.append(stall)
-        tuning = Tuning(limits=Limits(answer=30), retries=RetryPolicy(attempts=1))
+        options = ClientOptions(limits=RequestLimits(answer=30), retries=RetryPolicy(attempts=1))
         with pytest.raises(TimedOutError, match="no answer in time"):
-            await client_of(made, tuning=tuning).create(config_map("a"))
+            await client_of(made, options=options).create(config_map("a"))
         assert made.config.clock.monotonic() == pytest.approx(30)
         assert made.metrics.in_flight == 0
 
@@ -192,12 +192,12 @@ async def test_an_application_that_fails_or_says_nothing_cuts_the_answer() -> No
         await send({"type": "http.response.start", "status": 200})
         await send({"type": "http.response.body", "body": b"half", "more_body": True})
 
-    with pytest.raises(CutShort):
-        async with calling(failing, Asked("GET", "/")):
+    with pytest.raises(ResponseCutShort):
+        async with call_app(failing, AsgiRequest("GET", "/")):
             pass
-    async with calling(half, Asked("GET", "/a%2Fb", "x=1")) as reply:
+    async with call_app(half, AsgiRequest("GET", "/a%2Fb", "x=1")) as reply:
         await asyncio.sleep(1)
-        with pytest.raises(CutShort):
+        with pytest.raises(ResponseCutShort):
             await reply.next_chunk()
 
 

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.fit import PluginSet, Profile, Snapshot
-from bayplan.fit.hints import Event, may_unblock
-from bayplan.fit.plugin_set import AddedAffinity, DefaultConstraint
+from bayplan.fit.hints import ClusterEvent, may_unblock
+from bayplan.fit.plugins.node_affinity import AddedAffinity
+from bayplan.fit.plugins.node_resources_fit.arguments import ResourceFitSettings
+from bayplan.fit.requirements.default_spread import SpreadDefault, SpreadDefaults
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import NodeSelector
 from bayplan.kube.pods import Pod
@@ -37,11 +39,11 @@ Change = tuple[int, bool]
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
 PARTICULAR = PluginSet(
-    ignored_resources=frozenset({"example.com/gpu"}),
-    default_constraints=(DefaultConstraint(1, ZONE, must_hold=True, min_domains=2),),
-    added_affinity=AddedAffinity(
-        compile_node_selector(NodeSelector([node_term(ZONE, "In", "a", "b")]))
-    ),
+    args=(
+        ResourceFitSettings(ignored_resources=frozenset({"example.com/gpu"})),
+        SpreadDefaults((SpreadDefault(1, ZONE, must_hold=True, min_domains=2),)),
+        AddedAffinity(compile_node_selector(NodeSelector([node_term(ZONE, "In", "a", "b")]))),
+    )
 )
 PROFILES = (
     Profile(),
@@ -74,7 +76,7 @@ def test_whatever_makes_a_refused_pod_fit_wakes_it(
             snapshot.delete(type(obj), obj.key)
         else:
             snapshot.put(obj)
-        event = Event.of(before, None if deletes else obj)
+        event = ClusterEvent.of(before, None if deletes else obj)
         for pod, decision in decisions:
             if decision.node is None and snapshot.decide(pod).node is not None:
                 assert may_unblock(snapshot, pod, decision.plugins, event), (decision, event)
@@ -96,13 +98,13 @@ def test_a_pod_that_lacks_cpu_waits_for_a_node_or_a_pod_that_has_some() -> None:
     plugins = {"NodeResourcesFit"}
     leaving = make_pod("other").cpu("1").node("small").obj()
     pending = make_pod("pending").cpu("1").obj()
-    helps = [Event.of(None, large()), Event.of(leaving, None)]
+    helps = [ClusterEvent.of(None, large()), ClusterEvent.of(leaving, None)]
     does_not = [
-        Event.of(None, small()),
-        Event.of(small(), small()),
-        Event.of(pending, None),
-        Event.of(None, leaving),
-        Event.of(None, make_pvc("c").obj()),
+        ClusterEvent.of(None, small()),
+        ClusterEvent.of(small(), small()),
+        ClusterEvent.of(pending, None),
+        ClusterEvent.of(None, leaving),
+        ClusterEvent.of(None, make_pvc("c").obj()),
     ]
     assert [may_unblock(snapshot, pod, plugins, event) for event in helps] == [True, True]
     assert not any(may_unblock(snapshot, pod, plugins, event) for event in does_not)
@@ -112,9 +114,9 @@ def test_a_pod_that_waits_for_its_claim_is_woken_by_that_claim_alone() -> None:
     snapshot = Snapshot([small()])
     pod = make_pod("p").claim("mine").obj()
     plugins = {"VolumeRestrictions"}
-    assert may_unblock(snapshot, pod, plugins, Event.of(None, make_pvc("mine").obj()))
-    assert not may_unblock(snapshot, pod, plugins, Event.of(None, make_pvc("other").obj()))
-    assert not may_unblock(snapshot, pod, plugins, Event.of(make_pvc("mine").obj(), None))
+    assert may_unblock(snapshot, pod, plugins, ClusterEvent.of(None, make_pvc("mine").obj()))
+    assert not may_unblock(snapshot, pod, plugins, ClusterEvent.of(None, make_pvc("other").obj()))
+    assert not may_unblock(snapshot, pod, plugins, ClusterEvent.of(make_pvc("mine").obj(), None))
 
 
 def test_a_pod_that_is_kept_out_is_woken_by_the_pod_that_keeps_it_out() -> None:
@@ -122,8 +124,8 @@ def test_a_pod_that_is_kept_out_is_woken_by_the_pod_that_keeps_it_out() -> None:
     pod = make_pod("p").labels(app="web").obj()
     keeper = make_pod("k").node("small").anti_affinity(HOST, selector(app="web")).obj()
     stranger = make_pod("s").node("small").anti_affinity(HOST, selector(app="db")).obj()
-    assert may_unblock(snapshot, pod, {"InterPodAffinity"}, Event.of(keeper, None))
-    assert not may_unblock(snapshot, pod, {"InterPodAffinity"}, Event.of(stranger, None))
+    assert may_unblock(snapshot, pod, {"InterPodAffinity"}, ClusterEvent.of(keeper, None))
+    assert not may_unblock(snapshot, pod, {"InterPodAffinity"}, ClusterEvent.of(stranger, None))
 
 
 def test_a_nominated_pod_that_goes_wakes_those_that_made_room_for_it() -> None:
@@ -131,8 +133,8 @@ def test_a_nominated_pod_that_goes_wakes_those_that_made_room_for_it() -> None:
     pod = make_pod("p").cpu("1").obj()
     nominated = make_pod("n").cpu("1").nominated("small").obj()
     cleared = make_pod("n").cpu("1").obj()
-    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(nominated, None))
-    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(nominated, cleared))
+    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, ClusterEvent.of(nominated, None))
+    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, ClusterEvent.of(nominated, cleared))
 
 
 def test_a_forgotten_pod_wakes_those_that_its_claims_left_without_a_volume() -> None:
@@ -145,7 +147,7 @@ def test_a_forgotten_pod_wakes_those_that_its_claims_left_without_a_volume() -> 
     plugins = snapshot.decide(second).plugins
     assumed = snapshot.get(Pod, first.key)
     snapshot.forget(token)
-    assert may_unblock(snapshot, second, plugins, Event.of(assumed, None))
+    assert may_unblock(snapshot, second, plugins, ClusterEvent.of(assumed, None))
     assert snapshot.decide(second).node == "small"
 
 
@@ -161,15 +163,17 @@ def test_a_pod_that_brings_a_volume_wakes_those_that_share_it() -> None:
     assert plugins == {"NodeVolumeLimits"}
     user, other = (make_pod(f"u{n}").claim(f"c{n}").node("small").obj() for n in "12")
     snapshot.put(user)
-    assert may_unblock(snapshot, pod, plugins, Event.of(None, user))
-    assert not may_unblock(snapshot, pod, plugins, Event.of(None, other))
+    assert may_unblock(snapshot, pod, plugins, ClusterEvent.of(None, user))
+    assert not may_unblock(snapshot, pod, plugins, ClusterEvent.of(None, other))
     assert snapshot.decide(pod).node == "small"
 
 
 @pytest.mark.parametrize("plugins", [set(), {"SomebodyElses"}])
 def test_when_it_is_not_known_who_refused_everything_wakes(plugins: set[str]) -> None:
     pod = make_pod("p").obj()
-    assert may_unblock(Snapshot([small()]), pod, plugins, Event.of(None, make_pvc("c").obj()))
+    assert may_unblock(
+        Snapshot([small()]), pod, plugins, ClusterEvent.of(None, make_pvc("c").obj())
+    )
 
 
 def test_a_pod_is_woken_by_its_own_change_unless_only_its_status_is_new() -> None:
@@ -177,9 +181,9 @@ def test_a_pod_is_woken_by_its_own_change_unless_only_its_status_is_new() -> Non
     pod = make_pod("p").cpu("2").obj()
     smaller = make_pod("p").cpu("1").obj()
     status = make_pod("p").condition("PodScheduled", reason="Unschedulable").obj().status
-    told = msgspec.structs.replace(pod, status=status)
-    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(pod, smaller))
-    assert not may_unblock(snapshot, pod, {"NodeResourcesFit"}, Event.of(pod, told))
+    distinct = msgspec.structs.replace(pod, status=status)
+    assert may_unblock(snapshot, pod, {"NodeResourcesFit"}, ClusterEvent.of(pod, smaller))
+    assert not may_unblock(snapshot, pod, {"NodeResourcesFit"}, ClusterEvent.of(pod, distinct))
 
 
 def test_a_decision_names_the_plugins_that_refused_beside_nominated_pods_too() -> None:

@@ -10,7 +10,7 @@ from tests.images.parts.service import Service, running_service, settings
 from tests.images.peers.fixtures import (
     bayplan_socket,
     containerd_socket,
-    desk,
+    fixture,
     guarded_registry,
     push,
     runtime,
@@ -20,7 +20,7 @@ from tests.images.peers.fixtures import (
 __all__ = [
     "bayplan_socket",
     "containerd_socket",
-    "desk",
+    "fixture",
     "guarded_registry",
     "push",
     "runtime",

@@ -4,14 +4,14 @@ import pytest
 
 from bayplan.images.platforms import (
     Isolation,
-    Matcher,
     Platform,
-    choose,
+    PlatformMatcher,
     host_platform,
+    match_entries,
     normalise,
     parse_platform,
 )
-from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
+from bayplan.images.registry.manifests import OCI_MANIFEST, Descriptor
 
 PROCESS, HYPERV = Isolation.PROCESS, Isolation.HYPERV
 
@@ -66,7 +66,7 @@ EVERYTHING = sorted({name for names in FALLBACKS.values() for name in names} | {
 @pytest.mark.parametrize("wanted", FALLBACKS)
 def test_a_processor_runs_its_own_kind_and_its_predecessors_in_order(wanted: str) -> None:
     entries = [described(parse_platform(name)) for name in EVERYTHING]
-    matching = choose(entries, Matcher(parse_platform(wanted))).matching
+    matching = match_entries(entries, PlatformMatcher(parse_platform(wanted))).matching
     assert [str(one.platform) for one in matching] == FALLBACKS[wanted]
 
 
@@ -109,19 +109,19 @@ def test_windows_versions_match_by_isolation(
     host: str, guest: str, process: bool, hyperv: bool
 ) -> None:
     wanted, offered = windows(host), windows(guest)
-    assert Matcher(wanted, PROCESS).matches(offered) is process
-    assert Matcher(wanted, HYPERV).matches(offered) is hyperv
+    assert PlatformMatcher(wanted, PROCESS).matches(offered) is process
+    assert PlatformMatcher(wanted, HYPERV).matches(offered) is hyperv
 
 
 def test_revisions_are_compared_as_numbers() -> None:
     entries = [described(windows(f"10.0.20348.{revision}")) for revision in (999, 1970, 5)]
-    best = choose(entries, Matcher(windows("10.0.20348"))).matching[0]
+    best = match_entries(entries, PlatformMatcher(windows("10.0.20348"))).matching[0]
     assert best.platform == windows("10.0.20348.1970")
 
 
 def test_the_newest_build_that_runs_is_preferred_and_a_silent_entry_comes_after() -> None:
     entries = [described(windows(v)) for v in ("", "10.0.17763.9", "10.0.20348.1", "10.0.26100.1")]
-    matching = choose(entries, Matcher(windows("10.0.20348"), HYPERV)).matching
+    matching = match_entries(entries, PlatformMatcher(windows("10.0.20348"), HYPERV)).matching
     versions = [one.platform.os_version for one in matching if one.platform]
     assert versions == ["10.0.20348.1", "10.0.17763.9", ""]
 
@@ -132,8 +132,11 @@ def test_os_features_of_the_image_must_be_the_platforms_and_more_are_better() ->
     fuller = Platform(os="windows", architecture="amd64", os_features=("win32k",))
     foreign = Platform(os="windows", architecture="amd64", os_features=("win32k", "other"))
     entries = [described(plain), described(fuller), described(foreign)]
-    assert [one.platform for one in choose(entries, Matcher(wanted)).matching] == [fuller, plain]
-    assert choose(entries, Matcher(plain)).matching == [described(plain)]
+    assert [one.platform for one in match_entries(entries, PlatformMatcher(wanted)).matching] == [
+        fuller,
+        plain,
+    ]
+    assert match_entries(entries, PlatformMatcher(plain)).matching == [described(plain)]
 
 
 def test_entries_without_platform_are_set_apart_and_attestations_never_match() -> None:
@@ -144,7 +147,9 @@ def test_entries_without_platform_are_set_apart_and_attestations_never_match() -
         {"vnd.docker.reference.type": "attestation-manifest"},
     )
     own = described(Platform(os="linux", architecture="amd64"))
-    choice = choose([attested, silent, marked, own], Matcher(parse_platform("linux/amd64")))
+    choice = match_entries(
+        [attested, silent, marked, own], PlatformMatcher(parse_platform("linux/amd64"))
+    )
     assert (choice.matching, choice.undeclared) == ([own], [silent])
     assert choice.offered == [own.platform]
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from bayplan.images.platforms import (
     KNOWN_BUILDS,
     Isolation,
-    Matcher,
     Platform,
-    choose,
+    PlatformMatcher,
+    match_entries,
     normalise,
     parse_platform,
     parse_version,
 )
-from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
+from bayplan.images.registry.manifests import OCI_MANIFEST, Descriptor
 
 pytestmark = pytest.mark.whole
 
@@ -39,7 +39,7 @@ PLATFORMS = st.one_of(
         _FEATURES,
     ),
 )
-MATCHERS = st.builds(Matcher, PLATFORMS, st.sampled_from(Isolation))
+MATCHERS = st.builds(PlatformMatcher, PLATFORMS, st.sampled_from(Isolation))
 
 
 def entries_of(platforms: list[Platform]) -> list[Descriptor]:
@@ -51,19 +51,24 @@ def entries_of(platforms: list[Platform]) -> list[Descriptor]:
 
 @given(MATCHERS, st.lists(PLATFORMS, max_size=12), st.randoms(use_true_random=False))
 def test_the_choice_does_not_depend_on_the_order_except_among_equals(
-    matcher: Matcher, platforms: list[Platform], random: Random
+    matcher: PlatformMatcher, platforms: list[Platform], random: Random
 ) -> None:
     entries = entries_of(platforms)
     shuffled = random.sample(entries, len(entries))
-    first, second = choose(entries, matcher).matching, choose(shuffled, matcher).matching
+    first, second = (
+        match_entries(entries, matcher).matching,
+        match_entries(shuffled, matcher).matching,
+    )
     assert [rank(matcher, one) for one in first] == [rank(matcher, one) for one in second]
     assert {one.digest for one in first} == {one.digest for one in second}
 
 
 @given(MATCHERS, st.lists(PLATFORMS, max_size=12))
-def test_equals_keep_the_order_of_the_index(matcher: Matcher, platforms: list[Platform]) -> None:
+def test_equals_keep_the_order_of_the_index(
+    matcher: PlatformMatcher, platforms: list[Platform]
+) -> None:
     entries = entries_of([*platforms, *platforms])
-    matching = choose(entries, matcher).matching
+    matching = match_entries(entries, matcher).matching
     for one, other in itertools.pairwise(matching):
         if rank(matcher, one) == rank(matcher, other):
             assert entries.index(one) < entries.index(other)
@@ -74,8 +79,8 @@ def test_a_platform_is_normal_after_one_step_and_matches_itself(platform: Platfo
     normal = normalise(platform)
     assert normalise(normal) == normal
     for isolation in Isolation:
-        assert Matcher(platform, isolation).matches(platform)
-        assert Matcher(platform, isolation).matches(normal)
+        assert PlatformMatcher(platform, isolation).matches(platform)
+        assert PlatformMatcher(platform, isolation).matches(normal)
 
 
 @given(PLATFORMS)
@@ -86,8 +91,8 @@ def test_the_spelling_of_a_normal_platform_reads_back(platform: Platform) -> Non
 
 
 @given(MATCHERS, PLATFORMS)
-def test_no_spelling_changes_the_answer(matcher: Matcher, platform: Platform) -> None:
-    normal = Matcher(normalise(matcher.platform), matcher.isolation)
+def test_no_spelling_changes_the_answer(matcher: PlatformMatcher, platform: Platform) -> None:
+    normal = PlatformMatcher(normalise(matcher.platform), matcher.isolation)
     assert matcher.rank(platform) == normal.rank(normalise(platform))
 
 
@@ -102,8 +107,8 @@ def test_hyperv_takes_whatever_process_isolation_takes_of_released_builds(
     ours, theirs = parse_version(host), parse_version(guest)
     assert ours is not None
     assert theirs is not None
-    process = Matcher(wanted, Isolation.PROCESS).matches(offered)
-    hyperv = Matcher(wanted, Isolation.HYPERV).matches(offered)
+    process = PlatformMatcher(wanted, Isolation.PROCESS).matches(offered)
+    hyperv = PlatformMatcher(wanted, Isolation.HYPERV).matches(offered)
     if process and theirs.build in KNOWN_BUILDS:
         assert hyperv
     if theirs.build > ours.build:
@@ -111,6 +116,6 @@ def test_hyperv_takes_whatever_process_isolation_takes_of_released_builds(
         assert not hyperv
 
 
-def rank(matcher: Matcher, entry: Descriptor) -> object:
+def rank(matcher: PlatformMatcher, entry: Descriptor) -> object:
     assert entry.platform is not None
     return matcher.rank(entry.platform)

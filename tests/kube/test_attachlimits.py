@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.kube.attachlimits import (
-    PUBLISHED,
-    Ec2Machine,
+    PUBLISHED_LIMITS,
+    Ec2InstanceType,
+    attach_limit_keys,
     ebs_limit,
-    keys_of,
-    limit_in,
+    invalid_attach_limits,
+    parse_attach_limit,
     published_counts,
     published_rules,
-    unreadable_limits,
 )
 from bayplan.kube.meta import Quantity
 from bayplan.kube.resources import is_attach_limit
@@ -25,17 +25,17 @@ from bayplan.kube.resources import is_attach_limit
 @pytest.mark.parametrize(
     ("machine", "limit"),
     [
-        (Ec2Machine(max_attachments=27), 26),
-        (Ec2Machine(max_attachments=32), 31),
-        (Ec2Machine(max_attachments=1), 1),
-        (Ec2Machine(max_attachments=0), 1),
-        (Ec2Machine(), 26),
-        (Ec2Machine(nvme_stores=4), 22),
-        (Ec2Machine(interfaces=15, nvme_stores=20), 1),
-        (Ec2Machine(is_nitro=False), 39),
+        (Ec2InstanceType(max_attachments=27), 26),
+        (Ec2InstanceType(max_attachments=32), 31),
+        (Ec2InstanceType(max_attachments=1), 1),
+        (Ec2InstanceType(max_attachments=0), 1),
+        (Ec2InstanceType(), 26),
+        (Ec2InstanceType(nvme_stores=4), 22),
+        (Ec2InstanceType(interfaces=15, nvme_stores=20), 1),
+        (Ec2InstanceType(is_nitro=False), 39),
     ],
 )
-def test_what_ec2_tells_counts_and_then_its_rules(machine: Ec2Machine, limit: int) -> None:
+def test_what_ec2_tells_counts_and_then_its_rules(machine: Ec2InstanceType, limit: int) -> None:
     assert ebs_limit(machine) == limit
 
 
@@ -44,14 +44,14 @@ def test_what_ec2_tells_counts_and_then_its_rules(machine: Ec2Machine, limit: in
     [("25", 25), (25, 25), ("0", 0), ("1k", 1000), ("2000m", 2), ("9223372036854775808", 2**63)],
 )
 def test_whole_numbers_are_limits_however_they_are_written(written: Quantity, limit: int) -> None:
-    assert limit_in(written) == limit
+    assert parse_attach_limit(written) == limit
 
 
 @pytest.mark.parametrize("written", ["-1", -1, "1500m", "0.5", "", "many", "1e", "--1"])
 def test_nothing_else_is_a_limit(written: Quantity) -> None:
-    assert limit_in(written) is None
+    assert parse_attach_limit(written) is None
     amounts = {"cpu": "-1", "attachable-volumes-x": written, "storage-attach-limits-y": "3"}
-    assert unreadable_limits(amounts) == {"attachable-volumes-x": written}
+    assert invalid_attach_limits(amounts) == {"attachable-volumes-x": written}
 
 
 @given(
@@ -61,20 +61,20 @@ def test_nothing_else_is_a_limit(written: Quantity) -> None:
 def test_limits_that_are_noted_are_read_again_and_nothing_else(
     rules: dict[str, str], others: dict[str, str]
 ) -> None:
-    assert published_rules({PUBLISHED: json.dumps({**others, **rules})}) == rules
+    assert published_rules({PUBLISHED_LIMITS: json.dumps({**others, **rules})}) == rules
 
 
 @given(st.text())
 def test_whatever_stands_in_the_annotation_can_be_asked_about(text: str) -> None:
-    assert isinstance(published_rules({PUBLISHED: text}), dict)
-    assert isinstance(published_counts({PUBLISHED: text}), dict)
+    assert isinstance(published_rules({PUBLISHED_LIMITS: text}), dict)
+    assert isinstance(published_counts({PUBLISHED_LIMITS: text}), dict)
 
 
 def test_a_driver_that_took_a_plugin_over_may_be_limited_under_either_name() -> None:
-    assert keys_of("ebs.csi.aws.com") == (
+    assert attach_limit_keys("ebs.csi.aws.com") == (
         "attachable-volumes-csi-ebs.csi.aws.com",
         "storage-attach-limits-csi-ebs.csi.aws.com",
         "attachable-volumes-aws-ebs",
         "storage-attach-limits-aws-ebs",
     )
-    assert len(keys_of("disk.example.com")) == 2
+    assert len(attach_limit_keys("disk.example.com")) == 2

@@ -156,8 +156,8 @@ def test_a_missing_or_useless_field_is_an_error(missing: dict[str, object], path
         (b'{"kind":"Pod","metadata":{"name":"\xff\xfe"}}', "not UTF-8"),
         (b'{"kind":"Pod","x":' + b"[" * 100_000, "nested too deeply"),
         (b"5", "not an object"),
-        (b'{"kind":"ConfigMap"}', "not a kind"),
-        (b'{"kind":["Pod"]}', "not a kind"),
+        (b'{"kind":"ConfigMap"}', "unknown kind"),
+        (b'{"kind":["Pod"]}', "unknown kind"),
     ],
     ids=["empty", "word", "cut", "two", "not utf-8", "deep", "number", "unknown", "kind of list"],
 )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bayplan.base.values import JsonValue
 from bayplan.kube.codec import KINDS, encode
-from bayplan.kube.loading import Loaded, LoadError, load
+from bayplan.kube.manifests import LoadError, LoadResult, load
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.quantity import MAX_INT64
@@ -80,7 +80,7 @@ def put(tree: JsonValue, place: tuple[str | int, ...], value: JsonValue) -> Json
     return tree
 
 
-def relied_on(loaded: Loaded) -> None:
+def relied_on(loaded: LoadResult) -> None:
     """What every caller takes for granted of a load."""
     for obj in loaded.objects:
         assert validate(obj) is None

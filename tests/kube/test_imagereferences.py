@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
-from bayplan.images.manager.wanted import effective_policy
+from bayplan.images.manager.image_request import effective_policy
 from bayplan.images.registry.errors import image_to_pull
 from bayplan.kube.imagereferences import (
     InvalidReferenceError,
@@ -68,7 +68,7 @@ def test_a_reference_is_read_the_same_by_all_who_read_it(
         ("a@sha256:1234", "not an image reference"),
         ("a@sha256:" + "0" * 63, "not a sha256"),
         ("a@md5:" + "0" * 32, "not a sha256"),
-        ("ab" * 32, "id is not a reference"),
+        ("ab" * 32, "image ID cannot be pulled"),
         ("x/" + "a" * 300, "longer than 255"),
         ("a" * 300, "longer than 255"),
         ("https://registry.example/app", "not an image reference"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.client.resources import resource_of
-from bayplan.deploy.roles import BY_PART, Roles
+from bayplan.deploy.roles import BY_COMPONENT, Roles
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
 from bayplan.kube.codec import KINDS
 from bayplan.kube.kinds import NAMES, names_of
@@ -31,9 +31,9 @@ def test_the_server_serves_every_kind_that_no_crd_defines() -> None:
     assert served == {tuple(one) for one in NAMES if one.group not in CUSTOM}
 
 
-@pytest.mark.parametrize("roles", BY_PART.values(), ids=BY_PART)
+@pytest.mark.parametrize("roles", BY_COMPONENT.values(), ids=BY_COMPONENT)
 def test_roles_name_resources_that_there_are(roles: Roles) -> None:
     known = {(one.group, one.plural) for one in NAMES}
     for rule in (*roles.cluster, *roles.own):
         named = {(rule.group, one.partition("/")[0]) for one in rule.resources}
-        assert named <= known or rule.group.endswith(CLUSTER_API), rule.why
+        assert named <= known or rule.group.endswith(CLUSTER_API), rule.reason

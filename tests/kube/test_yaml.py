@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.base.yaml_values import Scalar, key_text, plain_scalar
-from bayplan.kube.loading import load
+from bayplan.kube.manifests import load
 
 POD = "kind: Pod\nmetadata: {name: p}\nspec:\n  containers: [{name: c}]\n"
 
@@ -82,7 +82,7 @@ def test_keys_that_are_not_text_become_text() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (POD + "kind: Node\n", "line 5: key 'kind' is there twice"),
+        (POD + "kind: Node\n", "line 5: duplicate key 'kind'"),
         ("a: &x [*x]", "alias 'x' has no finished anchor"),
         ("a: *x", "alias 'x' has no finished anchor"),
         ("a: &x {b: *x}", "alias 'x' has no finished anchor"),
@@ -91,8 +91,8 @@ def test_keys_that_are_not_text_become_text() -> None:
         ("&a [a]: b", "a key must be a scalar"),
         ("<<: 5", "only mappings can be merged"),
         ("a: !!python/object/apply:os.system [ls]", "is not plain data"),
-        ("a: !!int x", "is not what its tag"),
-        ("a: !!binary aGk=", "is not what its tag"),
+        ("a: !!int x", "does not match its tag"),
+        ("a: !!binary aGk=", "does not match its tag"),
         ("!!set {a, b}", "is not plain data"),
         ("just text", "not an object"),
         ("5", "not an object"),
@@ -129,7 +129,7 @@ def test_a_repeated_large_mapping_is_merged_within_bounds() -> None:
 def test_items_that_are_no_objects_are_reported() -> None:
     loaded = load(b"[5, {kind: Namespace, metadata: {name: n}}, x]")
     assert [obj.name for obj in loaded.objects] == ["n"]
-    assert "2 of its items are no objects" in str(loaded.problems[0])
+    assert "2 of its items are not objects" in str(loaded.problems[0])
 
 
 def test_documents_in_flow_style_are_yaml_and_not_broken_json() -> None:

@@ -1,35 +1,35 @@
-"""A daemon runs unchanged over HTTPS and in virtual time: election, informers, binds, a CRD, a
-webhook."""
+"""The daemons of a lab, in real and virtual time, and what remains when they have ended."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import os
-import subprocess
-import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
-from bayplan.base.clock import WallClock
-from bayplan.client import Client, Informers, untyped
-from bayplan.client.config import from_kubeconfig
-from bayplan.client.errors import ServerFaultError, UnreachableError
+from bayplan.admission.configurations import MUTATING, VALIDATING
+from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.client import Client, Informers, merge
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.identity import server_context
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
-from bayplan.kube.coordination import Lease
+from bayplan.fit import Profile
+from bayplan.kube.gates import FeatureGates
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.workloads import Namespace
-from bayplan.lab import DaemonFailedError, LiveLab, VirtualLab, run_virtually
-from tests.lab.daemons import POLICIES, STAMP, as_identity, lead, main, stamping, webhook
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, Queue
+from bayplan.lab import Lab, LiveLab, VirtualLab
+from bayplan.lab.daemons import (
+    DAEMON_NAMES,
+    LabDaemons,
+    PreparedDaemons,
+    UnknownDaemonError,
+    parse_daemon_names,
+    prepare_daemons,
+)
+from tests.clocks import in_virtual_time
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole
@@ -37,216 +37,218 @@ pytestmark = pytest.mark.whole
 
 CLUSTER = """
 seed: 3
-instanceTypes: [{name: a, cpu: 64, memory: 256Gi}]
-nodeGroups: [{name: g, instanceType: a, count: 3, start: 0.1}]
+csiDrivers: [{name: disk.csi.azure.com, topologyKey: ""}]
+instanceTypes: [{name: Standard_D2s_v3, cpu: 4, memory: 16Gi, price: 1}]
+nodeGroups:
+  - name: workers
+    cloud: azure
+    instanceType: Standard_D2s_v3
+    count: 1
+    max: 3
+    start: 0.1
+    drivers: [{name: disk.csi.azure.com, limit: none, delay: 0.1}]
 """
-DAY = (
-    CLUSTER
-    + """
-workloads:
-  - arrivals: {count: 100, over: 20h}
-    manifest:
-      apiVersion: batch/v1
-      kind: Job
-      metadata: {name: work}
-      spec:
-        ttlSecondsAfterFinished: 600
-        template:
-          metadata: {annotations: {simulation.bayplan.io/runs-for: 10m}}
-          spec: {restartPolicy: Never, containers: [{name: c, image: i}]}
-"""
-)
-REPLICAS: dict[str, Any] = {
-    "apiVersion": "apps/v1",
-    "kind": "ReplicaSet",
-    "metadata": {"name": "web", "namespace": "default"},
-    "spec": {
-        "replicas": 6,
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
-        },
-    },
+EVERYTHING = LabDaemons(frozenset(DAEMON_NAMES))
+QUEUE: Any = {
+    "apiVersion": "scheduling.volcano.sh/v1beta1",
+    "kind": "Queue",
+    "metadata": {"name": "research"},
+    "spec": {"capability": {"cpu": "3"}},
 }
 
 
-HOOKS = untyped(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
+def spec() -> ClusterSpec:
+    return parse_cluster(CLUSTER.encode(), "cluster.yaml", Path())
 
 
-class Later(WallClock):
-    """The wall's clock, some years later."""
-
-    def now(self) -> datetime:
-        return super().now().replace(year=2040)
-
-
-def spec(text: str = CLUSTER) -> ClusterSpec:
-    return parse_cluster(text.encode(), "cluster.yaml", Path())
-
-
-async def all_run(client: Client, client_config: dict[str, Any]) -> tuple[int, str]:
-    """Let six pods be stamped, placed and started; what the daemon says, and who leads."""
-    await client.create(webhook(client_config))
-    await client.create(REPLICAS)
-    running = asyncio.Event()
-    async with Informers(client) as informers:
-        pods = informers.of(Pod)
-        pods.on_change(lambda _: running.set() if _running(pods.objects.values()) else None)
-        await running.wait()
-        for pod in pods.objects.values():
-            assert pod.metadata.annotations[STAMP].startswith("system:")
-    policy: Any = await client.get(POLICIES, "all")
-    lease = await client.get(Lease, "kube-system", "test-placer")
-    return policy["status"]["placed"], str(lease.spec.holder_identity)
-
-
-def _running(pods: Any) -> bool:
-    return [pod.status.phase for pod in pods] == ["Running"] * 6
+def asking(name: str) -> Any:
+    """A pod of three cores that asks for the gate, and has none yet."""
+    annotations = {
+        "scheduling.volcano.sh/queue-name": "research",
+        QUEUE_SCHEDULING_GATE: "true",
+    }
+    resources = {"requests": {"cpu": "3"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": "default", "name": name, "annotations": annotations},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
+    }
 
 
 @asynccontextmanager
-async def served(lab: LiveLab) -> AsyncIterator[dict[str, Any]]:
-    """The webhook over HTTPS; how to configure it."""
-    config = uvicorn.Config(stamping, log_config=None, lifespan="off", port=0)
-    config.load()
-    config.ssl = server_context(lab.server.authority, ["127.0.0.1"], lab.clock.now())
-    server = uvicorn.Server(config)
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - it has no event for that
-        await asyncio.sleep(0)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    ca = base64.b64encode(lab.server.authority.pair.certificate).decode()
-    try:
-        yield {"url": f"https://127.0.0.1:{port}/stamp", "caBundle": ca}
-    finally:
-        server.should_exit = True
-        await serving
+async def virtually(daemons: LabDaemons) -> AsyncIterator[tuple[Lab, PreparedDaemons]]:
+    prepared = prepare_daemons(daemons, spec(), lambda: lab.simulation.provider)
+    lab = VirtualLab(prepared.spec, prepared.daemons, webhooks=prepared.webhooks)
+    async with lab:
+        yield lab, prepared
 
 
-async def test_over_https_on_the_wall_clock(tmp_path: Path) -> None:
-    path = tmp_path / "kubeconfig"
-    async with (
-        LiveLab(spec(), ServerConfig(kubeconfig=path)) as lab,
-        served(lab) as client_config,
-        Client(from_kubeconfig([path])) as client,
-    ):
-        simulating = asyncio.create_task(lab.run())
-        daemon = asyncio.create_task(main(client, "over-https"))
-        assert await asyncio.wait_for(all_run(client, client_config), PATIENCE) == (6, "over-https")
-        daemon.cancel()
-        await asyncio.gather(daemon, return_exceptions=True)
-        lease = await client.get(Lease, "kube-system", "test-placer")
-        assert lease.spec.holder_identity == ""  # given back, so that the next need not wait
-        lab.stop()
-        await simulating
+@asynccontextmanager
+async def live(
+    daemons: LabDaemons, data: Path | None = None
+) -> AsyncIterator[tuple[Lab, PreparedDaemons]]:
+    prepared = prepare_daemons(daemons, spec(), lambda: lab.simulation.provider, live=True)
+    lab = LiveLab(prepared.spec, ServerConfig(data=data), prepared.daemons)
+    async with lab, running(lab):
+        yield lab, prepared
 
 
-async def test_a_live_cluster_has_the_time_of_its_clock() -> None:
-    made = asyncio.Event()
-    async with LiveLab(spec(), ServerConfig(clock=Later())) as lab:
-        lab.plane.store.listeners.append(
-            lambda change: made.set() if change.entry.key.storage == "nodes" else None
-        )
-        simulating = asyncio.create_task(lab.run())
-        await asyncio.wait_for(made.wait(), PATIENCE)
-        lab.stop()
-        await simulating
-        (node, *_) = (await lab.client().list(Node)).items
-        assert str(node.metadata.creation_timestamp).startswith("2040")
+@asynccontextmanager
+async def running(lab: Lab) -> AsyncIterator[None]:
+    """Let time pass in a lab."""
+    task = asyncio.ensure_future(lab.run())
+    yield
+    lab.stop()
+    await task
+
+
+@pytest.fixture
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    """A client of a lab with all daemons, in real time or, where the test is virtual, in that."""
+    if in_virtual_time(request):
+        async with virtually(EVERYTHING) as (lab, _), running(lab):
+            yield lab.client()
+    else:
+        async with live(EVERYTHING) as (lab, _):
+            yield lab.client()
+
+
+async def until(client: Client, holds: Callable[[dict[str, Pod]], bool]) -> None:
+    """Wait until the pods are as they should be."""
+    await _followed(client, Pod, lambda found: holds({one.name: one for one in found}))
+
+
+async def registered(client: Client) -> None:
+    """Wait until the API server asks the webhook."""
+    await _followed(client, VALIDATING, bool)
+
+
+async def _followed(client: Client, kind: Any, holds: Callable[[list[Any]], bool]) -> None:
+    news = asyncio.Event()
+    async with asyncio.timeout(PATIENCE), Informers(client) as informers:
+        followed = informers.of(kind)
+        followed.on_change(lambda _: news.set())
+        await followed.synced.wait()
+        while not holds(list(followed.objects.values())):
+            news.clear()
+            await news.wait()
+
+
+def gated(pods: dict[str, Pod], name: str) -> bool:
+    return [gate.name for gate in pods[name].spec.scheduling_gates] == [QUEUE_SCHEDULING_GATE]
+
+
+@pytest.mark.wall
+@pytest.mark.virtual
+async def test_pods_within_quota_run_and_others_are_gated(client: Client) -> None:
+    await registered(client)
+    for one in (QUEUE, asking("first"), asking("second")):
+        await client.create(one)
+    await until(client, lambda pods: pods["first"].status.phase == "Running")
+    await until(client, lambda pods: gated(pods, "second"))
 
 
 @pytest.mark.virtual
-async def test_in_virtual_time() -> None:
-    webhooks = {"https://stamps.test": stamping}
-    async with VirtualLab(spec(), [as_identity("in-process")], webhooks=webhooks) as lab:
-        config = {"url": "https://stamps.test/stamp"}
-        seen = asyncio.create_task(all_run(lab.client(), config))
-        await lab.run(3600)
-        assert await seen == (6, "in-process")
+async def test_all_daemons_together_gate_ungate_add_nodes_and_publish_limits() -> None:
+    async with virtually(EVERYTHING) as (lab, prepared):
+        client = lab.client()
+        await lab.forward(60)
+        node = (await client.list(Node)).items[0]
+        assert node.status.allocatable["attachable-volumes-azure-disk"] == "4"
+        for one in (QUEUE, asking("first"), asking("second")):
+            await client.create(one)
+        await lab.forward(60)
+        pods = {one.name: one for one in (await client.list(Pod)).items}
+        assert (pods["first"].status.phase, gated(pods, "second")) == ("Running", True)
+        assert len((await client.list(Node)).items) == 1
+        await client.patch(Queue, "research", change=merge({"spec": {"capability": {"cpu": "6"}}}))
+        await lab.forward(120)
+        pods = {one.name: one for one in (await client.list(Pod)).items}
+        assert {one.status.phase for one in pods.values()} == {"Running"}
+        assert len((await client.list(Node)).items) == 2
+        assert prepared.autoscaler is not None
+        assert any(plan.new_nodes for plan in prepared.autoscaler.plans())
 
 
-@pytest.mark.virtual
-async def test_a_webhook_behind_a_service_and_one_that_nobody_answers() -> None:
-    async with VirtualLab(spec(), webhooks={"shop/stamps": stamping}) as lab:
-        client = lab.client("somebody", ["system:masters"])
-        service = {"namespace": "shop", "name": "stamps", "path": "/x"}
-        await client.create(webhook({"service": service}))
-        pod: dict[str, Any] = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "p", "namespace": "default"},
-            "spec": {"containers": [{"name": "c", "image": "i"}]},
+async def test_live_the_webhook_is_served_and_registered_by_its_url() -> None:
+    async with live(EVERYTHING) as (lab, _):
+        client = lab.client()
+        await registered(client)
+        found: Any = await client.get(MUTATING, "bayplan-webhook")
+        assert found["webhooks"][0]["clientConfig"]["url"].startswith("https://127.0.0.1:")
+
+
+async def test_a_live_webhook_takes_its_registration_along(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with live(EVERYTHING, data) as (lab, _):
+        await registered(lab.client())
+    async with live(LabDaemons(frozenset({"scheduler"})), data) as (lab, _):
+        client = lab.client()
+        assert not (await client.list(MUTATING)).items
+        await client.create(asking("first"))
+
+
+async def test_a_registration_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    stale = {"url": "https://127.0.0.1:1/pods/mutate"}
+    async with live(LabDaemons(), data) as (lab, _):
+        hook = {
+            "name": "gate.pods.webhook.bayplan.io",
+            "clientConfig": stale,
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "resources": ["pods"],
+                    "operations": ["CREATE"],
+                }
+            ],
         }
-        made: Any = await client.create(pod)
-        assert made["metadata"]["annotations"] == {STAMP: "somebody"}
-        await client.delete(HOOKS, "stamps")
-        await client.create(webhook({"url": "https://elsewhere.test/"}))
-        nobody = "nothing in this process answers for https://elsewhere.test/"
-        with pytest.raises(ServerFaultError, match=nobody):
-            await client.create(pod)
-
-
-def test_a_virtual_day_with_daemons_is_the_same_twice_and_under_two_hash_seeds() -> None:
-    code = "from tests.lab.test_daemons import print_day; print_day()"
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", code],
-            check=True,
-            capture_output=True,
-            env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert said[0] == said[1]
-    assert said[0].endswith(b" 100\n")
-
-
-def print_day() -> None:
-    """Run a virtual day and print the log's digest and how many jobs were placed."""
-    sys.stdout.write(run_virtually(_day()))
-
-
-async def _day() -> str:
-    webhooks = {"https://stamps.test": stamping}
-    async with VirtualLab(spec(DAY), [lead], webhooks=webhooks) as lab:
+        made: Any = {"metadata": {"name": "bayplan-webhook"}, "webhooks": [hook]}
+        await lab.client().create(made, MUTATING)
+    async with live(EVERYTHING, data) as (lab, _):
         client = lab.client()
-        await client.create(webhook({"url": "https://stamps.test/stamp"}))
-        await lab.run(24 * 3600)
-        policy: Any = await client.get(POLICIES, "all")
-        return f"{lab.log.digest} {policy['status']['placed']}\n"
+        await registered(client)
+        await client.create(QUEUE)
+        await client.create(asking("first"))
+        await until(client, lambda pods: pods["first"].status.phase == "Running")
+
+
+def test_daemons_are_parsed_by_name() -> None:
+    assert parse_daemon_names("scheduler, queues") == {"scheduler", "queues"}
+    with pytest.raises(
+        UnknownDaemonError, match="unknown daemon 'planner'; known daemons: scheduler, autoscaler, "
+    ):
+        parse_daemon_names("scheduler,planner")
+    with pytest.raises(UnknownDaemonError, match="unknown daemon ''"):
+        parse_daemon_names("scheduler,")
 
 
 @pytest.mark.virtual
-async def test_a_daemon_that_fails_fails_the_run() -> None:
-    async def failing(client: Client) -> None:
-        await client.clock.sleep(60)
-        raise ValueError("no")
-
-    async with VirtualLab(spec(), [failing]) as lab:
-        with pytest.raises(DaemonFailedError, match="no"):
-            await lab.run(3600)
-        assert lab.simulation.now() == pytest.approx(60)
+async def test_a_lab_without_daemons_leaves_a_cluster_alone() -> None:
+    async with virtually(LabDaemons()) as (lab, prepared):
+        assert (prepared.daemons, prepared.webhooks) == ((), {})
+        await lab.client().create(asking("first"))
+        await lab.forward(60)
+        (pod,) = (await lab.client().list(Pod)).items
+        assert (pod.spec.node_name, pod.spec.scheduling_gates) == ("", [])
 
 
 @pytest.mark.virtual
-async def test_clients_are_who_they_say_and_gone_with_the_lab() -> None:
-    async with VirtualLab(spec()) as lab:
+async def test_the_profile_and_the_options_reach_the_daemons() -> None:
+    gates = FeatureGates({"QueueAllocationGate": False})
+    options = AutoscalerOptions(max_nodes_total=1)
+    daemons = LabDaemons(EVERYTHING.names, Profile(gates=gates), options)
+    async with virtually(daemons) as (lab, _):
         client = lab.client()
-        assert (await client.get(Namespace, "default")).metadata.name == "default"
-    with pytest.raises(UnreachableError):
-        await client.version()
-
-
-def test_a_virtual_lab_needs_a_virtual_loop() -> None:
-    async def on_the_wall() -> None:
-        VirtualLab(spec())
-
-    with pytest.raises(TypeError, match="run_virtually"):
-        asyncio.run(on_the_wall())
+        await lab.forward(60)
+        for one in (QUEUE, asking("first"), asking("second")):
+            await client.create(one)
+        await client.patch(Queue, "research", change=merge({"spec": {"capability": {"cpu": "6"}}}))
+        await lab.forward(300)
+        pods = {one.name: one for one in (await client.list(Pod)).items}
+        assert not any(one.spec.scheduling_gates for one in pods.values())
+        assert len((await client.list(Node)).items) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.kube.gates import DEFAULTS
 from bayplan.lab.stories import BY_GATE, STORIES, AnyStory
-from bayplan.lab.stories.all import ASKS, QUOTA
+from bayplan.lab.stories.all import QUOTA, REQUESTS_LIMIT
 from bayplan.lab.stories.cluster import ClusterFigures
 
 pytestmark = pytest.mark.whole
@@ -44,20 +44,20 @@ def both_takes(story: AnyStory) -> tuple[Any, Any]:
 @EACH_STORY
 def test_a_story_comes_out_as_promised(story: AnyStory) -> None:
     on, off = told(story.number)
-    assert [check.text for check in story.judge(on, off) if not check.holds] == []
+    assert [check.text for check in story.check(on, off) if not check.holds] == []
     assert [name for name, _ in on.rows] == [name for name, _ in off.rows]
 
 
 @EACH_STORY
 def test_a_story_whose_gate_does_nothing_is_not_as_promised(story: AnyStory) -> None:
     _, off = told(story.number)
-    assert not all(check.holds for check in story.judge(off, off))
+    assert not all(check.holds for check in story.check(off, off))
 
 
 @of_story(1)
-def test_attach_limit_reached_buys_all_nodes_at_once() -> None:
+def test_attach_limit_reached_adds_all_nodes_at_once() -> None:
     on, off = told(1)
-    assert (on.bought, on.running, on.stuck, on.failures) == (3, 36, 0, 0)
+    assert (on.added, on.running, on.stuck, on.failures) == (3, 36, 0, 0)
     assert off.stuck == 20
     assert on.all_ran < off.all_ran
 
@@ -70,17 +70,17 @@ def test_no_driver_here_uses_the_node_for_others() -> None:
 
 
 @of_story(5)
-def test_queue_says_not_yet_buys_nothing_before_there_is_quota() -> None:
+def test_queue_says_not_yet_adds_nothing_before_there_is_quota() -> None:
     on, off = told(5)
-    assert (on.bought_before[QUOTA], on.bought, on.running) == (0, 11, 12)
-    assert off.bought_before[QUOTA] == 11
-    assert on.spent < off.spent
+    assert (on.added_before[QUOTA], on.added, on.running) == (0, 11, 12)
+    assert off.added_before[QUOTA] == 11
+    assert on.cost < off.cost
 
 
 @of_story(6)
-def test_old_limits_are_kept_and_cannot_be_asked_for() -> None:
+def test_old_limits_are_kept_and_cannot_be_requested() -> None:
     on, off = told(6)
-    assert (on.bought, on.running, on.failures, on.answers[ASKS]) == (3, 30, 0, "refused")
+    assert (on.added, on.running, on.failures, on.answers[REQUESTS_LIMIT]) == (3, 30, 0, "refused")
     assert off.waiting == 14
 
 

@@ -11,16 +11,16 @@ import pytest
 from bayplan.client import Client, merge, strategic
 from bayplan.client.errors import NotFoundError
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.kube.attachlimits import PUBLISHED
-from bayplan.kube.attachtables import OwnLimits
+from bayplan.kube.attachlimits import PUBLISHED_LIMITS
+from bayplan.kube.attachtables import CustomLimits
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 from bayplan.kube.storage import CSINode
 from bayplan.lab import VirtualLab
-from bayplan.node.decision import Settings
-from bayplan.node.plugins.base import Reserve, Terms
-from tests.node.running import (
+from bayplan.node.decision import AttachLimitSettings
+from bayplan.node.plugins.base import LimitPluginOptions, ReservedSlots
+from tests.node.running_agent import (
     EBS_KEY,
     csinode,
     limits_of,
@@ -96,14 +96,20 @@ async def settings_change(client: Client) -> None:
     others = {f"{PROPOSED}other": 3}
     async with publishing(client) as at:
         await at.publishes(A, {EBS_KEY: 26, **others})
-        own = OwnLimits(aws_ebs={"m5*": 9})
+        own = CustomLimits(aws_ebs={"m5*": 9})
         for settings, limits in (
-            (Settings(prefixes=ATTACH_LIMIT_PREFIXES), {EBS_KEY: 26, f"{PROPOSED}aws-ebs": 26}),
-            (Settings(prefixes=(PROPOSED,)), {f"{PROPOSED}aws-ebs": 26}),
-            (Settings(Terms(Reserve(interfaces=3, volumes=2))), {EBS_KEY: 22}),
-            (Settings(Terms(own=own)), {EBS_KEY: 9}),
-            (Settings(enabled=False), {}),
-            (Settings(), {EBS_KEY: 26}),
+            (
+                AttachLimitSettings(prefixes=ATTACH_LIMIT_PREFIXES),
+                {EBS_KEY: 26, f"{PROPOSED}aws-ebs": 26},
+            ),
+            (AttachLimitSettings(prefixes=(PROPOSED,)), {f"{PROPOSED}aws-ebs": 26}),
+            (
+                AttachLimitSettings(LimitPluginOptions(ReservedSlots(interfaces=3, volumes=2))),
+                {EBS_KEY: 22},
+            ),
+            (AttachLimitSettings(LimitPluginOptions(own=own)), {EBS_KEY: 9}),
+            (AttachLimitSettings(enabled=False), {}),
+            (AttachLimitSettings(), {EBS_KEY: 26}),
         ):
             at.settings = settings
             await _nudge(client)
@@ -136,7 +142,7 @@ async def wrong_numbers_of_others(client: Client) -> None:
         await retype(client, A, "other")
         found = await at.until(A, lambda one: one.metadata.labels != {})
         assert found.status.allocatable[DISK_KEY] == "1500m"
-        assert PUBLISHED not in found.metadata.annotations
+        assert PUBLISHED_LIMITS not in found.metadata.annotations
 
 
 async def a_node_goes_and_comes_back(client: Client) -> None:
@@ -155,7 +161,9 @@ async def a_node_goes_and_comes_back(client: Client) -> None:
 
 async def csinodes_of_silent_drivers(client: Client) -> None:
     """Drivers that say no limit get one; it follows the type, and is taken back."""
-    rules = Settings(Terms(own=OwnLimits(csi={DISK: {"m5*": 9, "*": 3}})), csi_nodes=True)
+    rules = AttachLimitSettings(
+        LimitPluginOptions(own=CustomLimits(csi={DISK: {"m5*": 9, "*": 3}})), csi_nodes=True
+    )
     await client.create(node(A, "m5.large"))
     await client.create(csinode(A, ebs_csi_aws_com=None, disk_example_com=None, x_example_com=7))
     async with publishing(client, rules) as at:
@@ -178,9 +186,9 @@ def _counts(wanted: dict[str, int | None]) -> Callable[[CSINode], bool]:
 async def another_agent_after_this_one(client: Client) -> None:
     """Which keys are ours is written on the node, so that the next agent knows, too."""
     await client.create(node(A, "m5.large", **{f"{PROPOSED}other": "3"}))
-    async with publishing(client, Settings(prefixes=ATTACH_LIMIT_PREFIXES)) as at:
+    async with publishing(client, AttachLimitSettings(prefixes=ATTACH_LIMIT_PREFIXES)) as at:
         await at.publishes(A, {EBS_KEY: 26, f"{PROPOSED}aws-ebs": 26, f"{PROPOSED}other": 3})
-    async with publishing(client, Settings(enabled=False)) as at:
+    async with publishing(client, AttachLimitSettings(enabled=False)) as at:
         await at.publishes(A, {f"{PROPOSED}other": 3})
 
 
@@ -212,7 +220,7 @@ async def test_settings_are_looked_at_every_minute_even_where_nothing_happens() 
         client = lab.client()
         await client.create(node(A, "m5.large"))
         async with publishing(client) as at:
-            at.settings = Settings(enabled=False)
+            at.settings = AttachLimitSettings(enabled=False)
             await lab.forward(61)
             assert limits_of((await client.get(Node, A)).status.allocatable) == {}
 

@@ -33,4 +33,4 @@ def test_explain_says_that_a_pod_cannot_ask_for_a_nodes_attach_limit(
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
     assert run(["explain", "default/p", "-f", dump(tmp_path, node("n"), pod)]) == 2
     said = capsys.readouterr().err
-    assert f"{key}: a node's attach limit cannot be asked for" in said
+    assert f"{key}: a pod cannot request an attach limit" in said

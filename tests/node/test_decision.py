@@ -10,20 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.kube.attachlimits import PUBLISHED
-from bayplan.kube.attachtables import OwnLimits
+from bayplan.kube.attachlimits import PUBLISHED_LIMITS
+from bayplan.kube.attachtables import CustomLimits
 from bayplan.kube.labels import BETA_INSTANCE_TYPE, INSTANCE_TYPE
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 from bayplan.kube.storage import CSINode
-from bayplan.node.decision import Json, Settings, Wanted, csinode_change, node_change, wanted
-from bayplan.node.plugins.base import Terms
+from bayplan.node.decision import (
+    AttachLimitSettings,
+    DesiredLimits,
+    Json,
+    csinode_change,
+    desired_limits,
+    node_change,
+)
+from bayplan.node.plugins.base import LimitPluginOptions
 from tests.builders import make_csinode, make_node
 
 SHIPPED, PROPOSED = ATTACH_LIMIT_PREFIXES
 EBS = "ebs.csi.aws.com"
 DISK = "disk.example.com"
-BOTH = Settings(prefixes=ATTACH_LIMIT_PREFIXES)
+BOTH = AttachLimitSettings(prefixes=ATTACH_LIMIT_PREFIXES)
 
 
 def ec2(instance_type: str = "m5.large", **amounts: str) -> Node:
@@ -52,10 +59,10 @@ def _merged(there: object, change: object) -> object:
     return old
 
 
-def published(node: Node, rules: Settings, csinode: CSINode | None = None) -> Node:
+def published(node: Node, rules: AttachLimitSettings, csinode: CSINode | None = None) -> Node:
     """The node after it has been brought to what is wanted."""
-    after = patched(node, node_change(node, wanted(node, csinode, rules).keys))
-    assert node_change(after, wanted(after, csinode, rules).keys) is None
+    after = patched(node, node_change(node, desired_limits(node, csinode, rules).keys))
+    assert node_change(after, desired_limits(after, csinode, rules).keys) is None
     return after
 
 
@@ -73,21 +80,21 @@ def published(node: Node, rules: Settings, csinode: CSINode | None = None) -> No
 def test_a_node_publishes_under_the_prefixes_that_are_wanted(
     prefixes: tuple[str, ...], keys: set[str]
 ) -> None:
-    node = published(ec2(cpu="4"), Settings(prefixes=prefixes))
+    node = published(ec2(cpu="4"), AttachLimitSettings(prefixes=prefixes))
     for amounts in (node.status.capacity, node.status.allocatable):
         assert amounts == {"cpu": "4", **dict.fromkeys(keys, "26")}
-    assert json.loads(node.metadata.annotations[PUBLISHED]).keys() == keys
+    assert json.loads(node.metadata.annotations[PUBLISHED_LIMITS]).keys() == keys
 
 
 def test_the_patch_names_nothing_but_our_keys_and_our_annotation() -> None:
     node = ec2(cpu="4", **{"attachable-volumes-csi-other": "3"})
-    change = node_change(node, wanted(node, None, Settings()).keys)
+    change = node_change(node, desired_limits(node, None, AttachLimitSettings()).keys)
     assert change is not None
     amounts = {"attachable-volumes-aws-ebs": "26"}
     assert change["status"] == {"capacity": amounts, "allocatable": amounts}
     meta = change["metadata"]
     assert isinstance(meta, dict)
-    assert (meta["uid"], meta["annotations"].keys()) == ("u1", {PUBLISHED})
+    assert (meta["uid"], meta["annotations"].keys()) == ("u1", {PUBLISHED_LIMITS})
 
 
 @pytest.mark.parametrize(
@@ -96,14 +103,16 @@ def test_the_patch_names_nothing_but_our_keys_and_our_annotation() -> None:
 def test_a_provider_id_of_no_known_scheme_is_of_no_cloud(provider_id: str) -> None:
     node = ec2()
     node.spec.provider_id = provider_id
-    assert wanted(node, None, Settings()) == Wanted()
+    assert desired_limits(node, None, AttachLimitSettings()) == DesiredLimits()
 
 
 @pytest.mark.parametrize("newer", [{}, {INSTANCE_TYPE: ""}])
 def test_an_older_label_says_the_type_as_well(newer: dict[str, str]) -> None:
     node = ec2()
     node.metadata.labels = {BETA_INSTANCE_TYPE: "m5d.large", **newer}
-    assert published(node, Settings()).status.capacity["attachable-volumes-aws-ebs"] == "25"
+    assert (
+        published(node, AttachLimitSettings()).status.capacity["attachable-volumes-aws-ebs"] == "25"
+    )
 
 
 def test_another_type_gives_another_number_and_another_cloud_none() -> None:
@@ -120,12 +129,12 @@ def test_another_type_gives_another_number_and_another_cloud_none() -> None:
     node.spec.provider_id = "other://n"
     node = published(node, BOTH)
     assert (node.status.allocatable, node.status.capacity) == ({}, {})
-    assert PUBLISHED not in node.metadata.annotations
+    assert PUBLISHED_LIMITS not in node.metadata.annotations
 
 
 def test_another_prefix_replaces_the_one_before() -> None:
-    node = published(ec2(), Settings(prefixes=(PROPOSED,)))
-    node = published(node, Settings(prefixes=(SHIPPED,)))
+    node = published(ec2(), AttachLimitSettings(prefixes=(PROPOSED,)))
+    node = published(node, AttachLimitSettings(prefixes=(SHIPPED,)))
     assert node.status.allocatable.keys() == {"attachable-volumes-aws-ebs"}
 
 
@@ -141,13 +150,16 @@ def test_with_the_gate_off_nothing_of_ours_is_left_and_on_again_it_is_back() -> 
 def test_what_somebody_else_wrote_under_our_key_is_set_right() -> None:
     for wrong in ("39", "-5", "1500m"):
         node = ec2(**{"attachable-volumes-aws-ebs": wrong})
-        assert published(node, Settings()).status.allocatable["attachable-volumes-aws-ebs"] == "26"
+        assert (
+            published(node, AttachLimitSettings()).status.allocatable["attachable-volumes-aws-ebs"]
+            == "26"
+        )
 
 
 def test_only_what_is_wrong_is_written() -> None:
     node = published(ec2(), BOTH)
     node.status.allocatable["attachable-volumes-aws-ebs"] = "30"
-    change = node_change(node, wanted(node, None, BOTH).keys)
+    change = node_change(node, desired_limits(node, None, BOTH).keys)
     assert change is not None
     assert change["status"] == {"allocatable": {"attachable-volumes-aws-ebs": "26"}}
 
@@ -155,16 +167,16 @@ def test_only_what_is_wrong_is_written() -> None:
 def test_a_note_that_cannot_be_read_claims_no_key() -> None:
     for noted in ("", "{", "[]", '{"cpu": 4}', "x" * 70_000):
         node = ec2(cpu="4")
-        node.metadata.annotations[PUBLISHED] = noted
-        off = published(node, Settings(enabled=False))
+        node.metadata.annotations[PUBLISHED_LIMITS] = noted
+        off = published(node, AttachLimitSettings(enabled=False))
         assert off.status.allocatable == {"cpu": "4"}
 
 
 def test_a_note_that_claims_what_is_no_limit_takes_nothing_from_the_node() -> None:
     node = ec2(cpu="4", memory="1Gi", **{f"{PROPOSED}aws-ebs": "26"})
     claims = {"cpu": "mine", "memory": "mine", f"{PROPOSED}aws-ebs": "mine"}
-    node.metadata.annotations[PUBLISHED] = json.dumps(claims)
-    after = published(node, Settings())
+    node.metadata.annotations[PUBLISHED_LIMITS] = json.dumps(claims)
+    after = published(node, AttachLimitSettings())
     for amounts in (after.status.capacity, after.status.allocatable):
         assert amounts == {"cpu": "4", "memory": "1Gi", f"{SHIPPED}aws-ebs": "26"}
 
@@ -173,9 +185,9 @@ def test_a_driver_that_says_its_limit_is_published_and_followed() -> None:
     node, key = make_node("n").obj(), f"{SHIPPED}csi-{DISK}"
     for limit in (8, 16, 4):
         csinode = make_csinode("n").driver(DISK, limit).obj()
-        node = published(node, Settings(), csinode)
+        node = published(node, AttachLimitSettings(), csinode)
         assert node.status.allocatable[key] == str(limit)
-    node = published(node, Settings(), make_csinode("n").driver(DISK).obj())
+    node = published(node, AttachLimitSettings(), make_csinode("n").driver(DISK).obj())
     assert key not in node.status.allocatable
 
 
@@ -200,14 +212,16 @@ def counts(csinode: CSINode) -> dict[str, int | None]:
     return {d.name: d.allocatable.count if d.allocatable else None for d in csinode.spec.drivers}
 
 
-def brought(csinode: CSINode, node: Node, rules: Settings) -> CSINode:
-    after = csi_patched(csinode, csinode_change(csinode, wanted(node, csinode, rules).drivers))
-    assert csinode_change(after, wanted(node, after, rules).drivers) is None
+def brought(csinode: CSINode, node: Node, rules: AttachLimitSettings) -> CSINode:
+    after = csi_patched(
+        csinode, csinode_change(csinode, desired_limits(node, csinode, rules).drivers)
+    )
+    assert csinode_change(after, desired_limits(node, after, rules).drivers) is None
     return after
 
 
-WRITES = Settings(
-    Terms(own=OwnLimits(csi={DISK: {"m5*": 9, "c4*": 3}})),
+WRITES = AttachLimitSettings(
+    LimitPluginOptions(own=CustomLimits(csi={DISK: {"m5*": 9, "c4*": 3}})),
     csi_nodes=True,
 )
 
@@ -225,7 +239,7 @@ def test_a_limit_that_we_wrote_follows_the_type_and_goes_with_the_gate() -> None
     assert counts(csinode) == {EBS: 39, DISK: 3}
     off = brought(csinode, ec2(), replace(WRITES, enabled=False))
     assert counts(off) == {EBS: None, DISK: None}
-    assert PUBLISHED not in off.metadata.annotations
+    assert PUBLISHED_LIMITS not in off.metadata.annotations
 
 
 def test_a_driver_that_speaks_after_us_is_believed() -> None:
@@ -240,7 +254,7 @@ def test_a_driver_that_speaks_after_us_is_believed() -> None:
 
 def test_what_we_wrote_into_a_csinode_is_not_taken_for_the_drivers_word() -> None:
     csinode = brought(make_csinode("n").driver(EBS).obj(), ec2(), WRITES)
-    keys = wanted(ec2(), csinode, WRITES).keys
+    keys = desired_limits(ec2(), csinode, WRITES).keys
     assert keys.keys() == {"attachable-volumes-aws-ebs"}
 
 
@@ -272,15 +286,15 @@ OTHERS = {
 def test_whatever_happens_a_node_has_just_what_is_wanted_and_what_others_wrote(
     history: list[tuple[str, str, tuple[str, ...], bool, int | None]],
 ) -> None:
-    node, want = ec2(**OTHERS), Wanted()
+    node, want = ec2(**OTHERS), DesiredLimits()
     for instance_type, provider, prefixes, on, limit in history:
         node.metadata.labels[INSTANCE_TYPE] = instance_type
         node.spec.provider_id = provider
         csinode = make_csinode("n").driver(DISK, limit).obj()
-        rules = Settings(prefixes=prefixes, enabled=on)
-        want = wanted(node, csinode, rules)
+        rules = AttachLimitSettings(prefixes=prefixes, enabled=on)
+        want = desired_limits(node, csinode, rules)
         node = published(node, rules, csinode)
         said = {key: str(one.count) for key, one in want.keys.items()}
         assert node.status.allocatable == OTHERS | said
         assert node.status.capacity == OTHERS | said
-    assert published(node, Settings(enabled=False)).status.allocatable == OTHERS
+    assert published(node, AttachLimitSettings(enabled=False)).status.allocatable == OTHERS

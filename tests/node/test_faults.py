@@ -17,8 +17,16 @@ from bayplan.embedded.inprocess import InProcessTransport
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.nodes import Node
 from bayplan.lab import VirtualLab
-from bayplan.node.decision import Settings
-from tests.node.running import EBS_KEY, At, csinode, limits_of, node, publishing, retype
+from bayplan.node.decision import AttachLimitSettings
+from tests.node.running_agent import (
+    EBS_KEY,
+    RunningAgent,
+    csinode,
+    limits_of,
+    node,
+    publishing,
+    retype,
+)
 from tests.scheduler.faults.wire import Fault, FaultyWire, How, Plan, Target
 
 pytestmark = pytest.mark.whole
@@ -68,7 +76,7 @@ async def test_any_mixture_of_faults_is_weathered(seed: int) -> None:
 class _Lab(NamedTuple):
     lab: VirtualLab
     client: Client
-    at: At
+    at: RunningAgent
 
     async def limits(self) -> dict[str, dict[str, str]]:
         """What every node says."""
@@ -93,7 +101,7 @@ async def _at_work(
         wire = InProcessTransport(lab.plane, ADMIN)
         faulty = FaultyWire(wire, Plan(lab.clock, Random(rng.random()), faults))
         by = Client(Access("https://in.process"), transport=faulty, clock=lab.clock, rng=rng)
-        async with publishing(client, Settings(csi_nodes=csi_nodes), by=by) as at:
+        async with publishing(client, AttachLimitSettings(csi_nodes=csi_nodes), by=by) as at:
             yield _Lab(lab, client, at)
         await by.close()
 

@@ -11,8 +11,8 @@ from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import BadInput
 from bayplan.cli.options.attach_limits import LimitTerms
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.kube.attachtables import Row, read_own_limits
-from bayplan.node.decision import Settings
+from bayplan.kube.attachtables import AttachLimitRow, read_custom_limits
+from bayplan.node.decision import AttachLimitSettings
 from bayplan.node.settings import SettingsFromFile
 
 
@@ -21,12 +21,12 @@ from bayplan.node.settings import SettingsFromFile
     [
         ("aws-ebs: {m5.large: -1}", "limits.yaml:1: aws-ebs.m5.large"),
         ("aws-ebs: {m5.large: many}", "limits.yaml:1: aws-ebs.m5.large"),
-        ("aws-ebss: {}", "there is no such field"),
+        ("aws-ebss: {}", "unknown field"),
         ("\ncsi: {'not a driver': {a: 1}}", "limits.yaml:2"),
         ("csi: {a.example.com: 4}", "limits.yaml:1: csi.a.example.com"),
         ("[", "limits.yaml"),
-        ("azure-disk: {Standard_Z9: 1, standard_z9: 2}", "the same as Standard_Z9"),
-        ("csi: {a.example.com: {'m*5': 1}}", "a * stands only at the end"),
+        ("azure-disk: {Standard_Z9: 1, standard_z9: 2}", "duplicate of Standard_Z9"),
+        ("csi: {a.example.com: {'m*5': 1}}", "a * is allowed only at the end"),
     ],
 )
 def test_what_cannot_be_a_limit_is_told_with_its_place(
@@ -35,7 +35,7 @@ def test_what_cannot_be_a_limit_is_told_with_its_place(
     file = tmp_path / "limits.yaml"
     file.write_text(text)
     with pytest.raises(ConfigFileError) as caught:
-        read_own_limits(file)
+        read_custom_limits(file)
     assert said in str(caught.value)
     with pytest.raises(BadInput, match="--limits-file"):
         LimitTerms(limits_file=file).settings("")
@@ -55,7 +55,7 @@ def test_what_cannot_be_kept_back_is_bad_input(options: LimitTerms) -> None:
 
 
 def test_the_gate_says_whether_anything_is_published() -> None:
-    assert LimitTerms().settings("")() == Settings()
+    assert LimitTerms().settings("")() == AttachLimitSettings()
     assert not LimitTerms().settings("AttachVolumeLimit=false")().enabled
     with pytest.raises(BadInput, match="--feature-gates"):
         LimitTerms().settings("Attach=false")
@@ -66,7 +66,7 @@ def test_the_file_is_read_again_when_it_changes_and_kept_as_it_was_when_it_break
 ) -> None:
     file = tmp_path / "limits.yaml"
     file.write_text("cinder: {'*': 7}")
-    settings = SettingsFromFile(Settings(), file)
+    settings = SettingsFromFile(AttachLimitSettings(), file)
     seen = []
     for written in ("cinder: {'*': 8}", "cinder: {", None, "cinder: {a*: 90, ab*: 91, '*': 9}"):
         if written is None:
@@ -75,23 +75,28 @@ def test_the_file_is_read_again_when_it_changes_and_kept_as_it_was_when_it_break
             other = tmp_path / "other"
             other.write_text(written)
             os.replace(other, file)  # noqa: PTH105 - as a ConfigMap's files are changed
-        row = settings().terms.own.row("cinder", "abc")
+        row = settings().options.own.row("cinder", "abc")
         assert settings() is settings()
         seen.append(row)
-    assert seen == [Row("*", 8), Row("*", 8), Row("*", 8), Row("ab*", 91)]
-    assert caplog.text.count("the limits stay as they are") == 2
+    assert seen == [
+        AttachLimitRow("*", 8),
+        AttachLimitRow("*", 8),
+        AttachLimitRow("*", 8),
+        AttachLimitRow("ab*", 91),
+    ]
+    assert caplog.text.count("custom limits not reloaded") == 2
 
 
 def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "limits.yaml"
     file.write_text("cinder: {'*': 7}")
     os.utime(file, (0, 0))
-    settings, before = SettingsFromFile(Settings(), file), file.stat()
+    settings, before = SettingsFromFile(AttachLimitSettings(), file), file.stat()
     file.write_text("cinder: {'*': 8}")
     os.utime(file, (0, 0))
     while file.stat().st_ctime_ns == before.st_ctime_ns:
         os.utime(file, (0, 0))  # the clock of files ticks in milliseconds
-    assert settings().terms.own.row("cinder", "any") == Row("*", 8)
+    assert settings().options.own.row("cinder", "any") == AttachLimitRow("*", 8)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.node.agent import NAME, LimitsAgent
-from bayplan.node.decision import Settings
+from bayplan.node.decision import AttachLimitSettings
 from tests.accounts import restricted, write_token
 from tests.deploy.made import made
-from tests.node.running import EBS_KEY, At, csinode, node, publishing, seen
+from tests.node.running_agent import EBS_KEY, RunningAgent, csinode, node, publishing, seen
 
 pytestmark = pytest.mark.whole
 
@@ -32,10 +32,10 @@ async def test_what_the_deployment_grants_is_enough_and_not_all(
         await _install(admin, "node-limits")
         await admin.create(node("a", "zz9.plural"))
         async with connect(restricted(path)) as client:
-            agent = LimitsAgent(Settings)
+            agent = LimitsAgent(AttachLimitSettings)
             main = asyncio.ensure_future(elect(agent.lead, NAME)(client, "me"))
             try:
-                at = At(admin, agent, None, Settings())  # type: ignore[arg-type]
+                at = RunningAgent(admin, agent, None, AttachLimitSettings())  # type: ignore[arg-type]
                 await at.publishes("a", {EBS_KEY: 26})
                 await seen(admin, Event, lambda one: one.reason == "UnknownInstanceType")
             finally:
@@ -69,7 +69,7 @@ async def test_without_leave_to_write_csinodes_nodes_are_published_all_the_same(
         await _install(admin, "node-agent")
         await admin.create(node("a", "m5.large"))
         await admin.create(csinode("a", ebs_csi_aws_com=None))
-        rules = Settings(csi_nodes=True)
+        rules = AttachLimitSettings(csi_nodes=True)
         async with (
             connect(restricted(path)) as client,
             publishing(admin, rules, by=client) as at,

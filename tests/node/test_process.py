@@ -20,7 +20,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.nodes import Node
 from bayplan.node.agent import NAME
-from tests.node.running import EBS_KEY, At, limits_of, node, retype
+from tests.node.running_agent import EBS_KEY, RunningAgent, limits_of, node, retype
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole
@@ -52,8 +52,8 @@ async def _line(process: Process, pattern: str) -> re.Match[str]:
     raise AssertionError(f"it never said {pattern}")
 
 
-def _at(client: Client) -> At:
-    return At(client, None, None, None)  # type: ignore[arg-type]
+def _at(client: Client) -> RunningAgent:
+    return RunningAgent(client, None, None, None)  # type: ignore[arg-type]
 
 
 async def test_of_two_replicas_one_publishes_and_the_other_takes_over(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ async def test_of_two_replicas_one_publishes_and_the_other_takes_over(tmp_path: 
                 first.send_signal(signal.SIGTERM)
                 await first.communicate()
                 assert first.returncode == 0
-                await _line(second, "publishes the attach limits of all nodes")
+                await _line(second, "publishing attach limits of all nodes")
                 await retype(client, "a", "m4.large")
                 await _at(client).publishes("a", {EBS_KEY: 39})
         lease = await client.get(LEASES, "kube-system", NAME)

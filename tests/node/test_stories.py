@@ -6,13 +6,13 @@ The same in virtual time, and over HTTPS and gRPC.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bayplan.autoscaler.cloudstate.reader import as_it_is
+from bayplan.autoscaler.cloudstate.reader import unchanged
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client.errors import InvalidError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
@@ -20,10 +20,12 @@ from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.node.decision import Settings, expecting
+from bayplan.lab import VirtualLab
+from bayplan.node.decision import AttachLimitSettings, expect_limits
 from bayplan.node.settings import settings_of
 from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
-from tests.node.running import At, limits_of, publishing, retype
+from tests.clocks import in_virtual_time
+from tests.node.running_agent import RunningAgent, limits_of, publishing, retype
 from tests.scheduler.running import pod
 
 pytestmark = pytest.mark.whole
@@ -41,7 +43,7 @@ AZURE = "azure-disk"
 OFF = Profile(gates=FeatureGates({"AttachVolumeLimit": False}))
 
 
-async def by_node_type(town: Town, at: At) -> None:
+async def by_node_type(town: Town, at: RunningAgent) -> None:
     """Every node takes what its size can, no more; for ten more pods three nodes are bought."""
     await town.until(all_run(30))
     bought = [f"small-{number}" for number in range(1, 5)]
@@ -57,7 +59,7 @@ async def by_node_type(town: Town, at: At) -> None:
     await _cannot_be_asked_for(town)
 
 
-async def _published(at: At, counts: dict[str, int]) -> None:
+async def _published(at: RunningAgent, counts: dict[str, int]) -> None:
     for name, count in counts.items():
         keys = (f"attachable-volumes-{AZURE}", f"storage-attach-limits-{AZURE}")
         await at.publishes(name, dict.fromkeys(keys, count))
@@ -74,21 +76,24 @@ async def _cannot_be_asked_for(town: Town) -> None:
                 await town.client.create(wish)
 
 
+@pytest.fixture
+async def town(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Town]:
+    """The story's cluster, on the clock that this run of the test is on."""
+    virtual = in_virtual_time(request)
+    made = virtual_town(story(NAME)) if virtual else live_town(story(NAME, *SOON), tmp_path, FAST)
+    async with made as town:
+        yield town
+
+
 @pytest.mark.virtual
-async def test_old_limits_by_node_type_in_virtual_time() -> None:
-    spec = story(NAME)
-    async with virtual_town(spec) as town, publishing(town.lab.client(), _settings(town)) as at:
+@pytest.mark.wall
+async def test_old_limits_by_node_type(town: Town) -> None:
+    client = town.lab.client() if isinstance(town.lab, VirtualLab) else town.client
+    async with publishing(client, _settings(town)) as at:
         await by_node_type(town, at)
 
 
-async def test_old_limits_by_node_type_over_https(tmp_path: Path) -> None:
-    async with AsyncExitStack() as stack:
-        town = await stack.enter_async_context(live_town(story(NAME, *SOON), tmp_path, FAST))
-        at = await stack.enter_async_context(publishing(town.client, _settings(town)))
-        await by_node_type(town, at)
-
-
-def _settings(town: Town) -> Settings:
+def _settings(town: Town) -> AttachLimitSettings:
     assert town.lab.spec.attach_limits is not None
     return settings_of(town.lab.spec.attach_limits, enabled=True)
 
@@ -112,7 +117,7 @@ async def test_a_node_of_another_type_takes_more_and_pods_over_a_lowered_limit_s
         on = Counter(one.spec.node_name for one in await town.pods())
         assert on["small-1"] == 14
         (over,) = await town.said("VolumeLimitExceeded")
-        assert over.startswith("14 volumes of disk.csi.azure.com are here, and the limit is 4")
+        assert over.startswith("14 volumes of disk.csi.azure.com are attached, over the limit 4")
 
 
 @pytest.mark.virtual
@@ -141,7 +146,7 @@ async def test_from_zero_as_many_are_bought_as_the_limits_to_come_call_for() -> 
     settings = _from_zero().attach_limits
     assert settings is not None
     rules = settings_of(settings, enabled=True)
-    for expects, bought in ((as_it_is, 1), (expecting(lambda: rules), 5)):
+    for expects, bought in ((unchanged, 1), (expect_limits(lambda: rules), 5)):
         async with virtual_town(_from_zero(), expects=expects) as town:
             # Nobody publishes yet, so that what is bought is what was believed beforehand.
             await town.lab.forward(25)

@@ -8,28 +8,28 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
-import moto.ec2
 import msgspec
 import pytest
 
-from bayplan.kube.attachtables import OwnLimits
+from bayplan.kube.attachtables import CustomLimits
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.volumes import InTreeSources
-from bayplan.node.machine import Machine
+from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins import (
     PLUGINS,
-    Found,
+    ComputedLimit,
     LimitPlugin,
     OtherCloudError,
     aws_ebs,
     azure_disk,
     gce_pd,
 )
-from bayplan.node.plugins.base import Reserve, Terms, key_of
-from bayplan.node.plugins.cinder import MOST
+from bayplan.node.plugins.base import LimitPluginOptions, ReservedSlots, key_of
+from bayplan.node.plugins.cinder import MAX_VOLUMES
 
 EBS, PD, AZURE, CINDER, CSI = PLUGINS
 CLOUDS = {EBS: "aws", PD: "gce", AZURE: "azure", CINDER: "openstack"}
@@ -38,15 +38,16 @@ MISTOLD = 48
 
 
 def found(
-    plugin: LimitPlugin, instance_type: str, terms: Terms | None = None, **more: Any
-) -> Found:
-    machine = Machine(CLOUDS[plugin], instance_type, **more)
-    (one,) = plugin.limits(machine, terms or Terms()).values()
+    plugin: LimitPlugin, instance_type: str, options: LimitPluginOptions | None = None, **more: Any
+) -> ComputedLimit:
+    instance = NodeInstance(CLOUDS[plugin], instance_type, **more)
+    (one,) = plugin.limits(instance, options or LimitPluginOptions()).values()
     return one
 
 
 def ec2_types() -> Iterator[tuple[str, dict[str, Any]]]:
-    file = Path(moto.ec2.__file__).parent / "resources" / "instance_types.json.gz"
+    """Yield what moto knows of each type; read as a file, since importing moto takes a second."""
+    file = Path(str(distribution("moto").locate_file("moto/ec2/resources/instance_types.json.gz")))
     yield from json.loads(gzip.decompress(file.read_bytes())).items()
 
 
@@ -58,7 +59,7 @@ def test_the_tables_know_thousands_of_types() -> None:
 def test_every_ec2_type_publishes_what_its_row_says_by_the_rule_of_its_kind() -> None:
     for name, row in aws_ebs.table().items():
         one = found(EBS, name)
-        assert one.count == max(1, row.places - 1), name
+        assert one.count == max(1, row.slots - 1), name
         assert not one.is_guess
         assert one.rule.startswith(f"aws-ebs {name}: "), name
         assert one.rule.endswith(" - 1 root"), name
@@ -76,7 +77,7 @@ def test_the_ebs_table_says_of_every_type_what_ec2_says() -> None:
         if said.get("Hypervisor") == "xen":
             assert row.kind == "xen", name
             continue
-        assert row.places == info["MaximumEbsAttachments"], name
+        assert row.slots == info["MaximumEbsAttachments"], name
         if row.kind != info["AttachmentLimitType"]:
             differ.append(name)
     assert len(differ) == MISTOLD
@@ -85,7 +86,7 @@ def test_the_ebs_table_says_of_every_type_what_ec2_says() -> None:
 
 def test_interfaces_take_places_only_where_they_are_shared() -> None:
     for name, row in aws_ebs.table().items():
-        four = found(EBS, name, Terms(Reserve(interfaces=4)))
+        four = found(EBS, name, LimitPluginOptions(ReservedSlots(interfaces=4)))
         alone = found(EBS, name)
         expected = alone.count - 3 if row.kind == "shared" else alone.count
         assert four.count == max(1, expected), name
@@ -94,22 +95,22 @@ def test_interfaces_take_places_only_where_they_are_shared() -> None:
 @pytest.mark.parametrize(
     ("name", "reserve", "count"),
     [
-        ("m5.large", Reserve(), 26),
-        ("m5.large", Reserve(root=False), 27),
-        ("m5.large", Reserve(volumes=2), 24),
-        ("m5.large", Reserve(interfaces=3, volumes=2), 22),
-        ("m5d.large", Reserve(), 25),
-        ("c5d.24xlarge", Reserve(), 22),
-        ("m4.large", Reserve(), 39),
-        ("c7a.48xlarge", Reserve(), 127),
-        ("c7a.48xlarge", Reserve(interfaces=15), 127),
-        ("m5.large", Reserve(interfaces=15, volumes=20), 1),
+        ("m5.large", ReservedSlots(), 26),
+        ("m5.large", ReservedSlots(root=False), 27),
+        ("m5.large", ReservedSlots(volumes=2), 24),
+        ("m5.large", ReservedSlots(interfaces=3, volumes=2), 22),
+        ("m5d.large", ReservedSlots(), 25),
+        ("c5d.24xlarge", ReservedSlots(), 22),
+        ("m4.large", ReservedSlots(), 39),
+        ("c7a.48xlarge", ReservedSlots(), 127),
+        ("c7a.48xlarge", ReservedSlots(interfaces=15), 127),
+        ("m5.large", ReservedSlots(interfaces=15, volumes=20), 1),
     ],
 )
 def test_places_are_kept_for_what_the_machine_needs_itself(
-    name: str, reserve: Reserve, count: int
+    name: str, reserve: ReservedSlots, count: int
 ) -> None:
-    assert found(EBS, name, Terms(reserve)).count == count
+    assert found(EBS, name, LimitPluginOptions(reserve)).count == count
 
 
 def test_every_azure_size_publishes_its_data_disks_in_any_case() -> None:
@@ -215,33 +216,35 @@ def test_a_type_that_nobody_knows_gets_the_documented_number_as_a_guess(
 @pytest.mark.parametrize("plugin", list(CLOUDS))
 @pytest.mark.parametrize("cloud", ["aws", "gce", "azure", "openstack", "sim", ""])
 def test_a_plugin_answers_on_its_own_cloud_alone(plugin: LimitPlugin, cloud: str) -> None:
-    machine = Machine(cloud, "m5.large")
+    instance = NodeInstance(cloud, "m5.large")
     if CLOUDS[plugin] == cloud:
-        assert plugin.limits(machine, Terms()).keys() == {plugin.name}
+        assert plugin.limits(instance, LimitPluginOptions()).keys() == {plugin.name}
     else:
         with pytest.raises(OtherCloudError, match=plugin.name):
-            plugin.limits(machine, Terms())
+            plugin.limits(instance, LimitPluginOptions())
 
 
 def test_cinder_has_one_limit_for_all() -> None:
-    assert found(CINDER, "m1.small").count == MOST == 256
-    assert found(CINDER, "m1.small", Terms(Reserve(volumes=6))).count == 250
+    assert found(CINDER, "m1.small").count == MAX_VOLUMES == 256
+    assert found(CINDER, "m1.small", LimitPluginOptions(ReservedSlots(volumes=6))).count == 250
 
 
 def test_csi_drivers_that_are_there_say_their_limits_themselves() -> None:
-    machine = Machine("sim", "small", drivers={"a.example.com": 7, "b.example.com": None})
-    (end,) = CSI.limits(machine, Terms())
+    instance = NodeInstance("sim", "small", drivers={"a.example.com": 7, "b.example.com": None})
+    (end,) = CSI.limits(instance, LimitPluginOptions())
     assert end == "csi-a.example.com"
 
 
 def test_what_people_say_counts_first_and_nothing_is_taken_off_it() -> None:
-    own = OwnLimits(aws_ebs={"m5.large": 11, "m5*": 12, "*": 13}, csi={"a.example.com": {"s*": 4}})
-    terms = Terms(Reserve(volumes=5), own)
+    own = CustomLimits(
+        aws_ebs={"m5.large": 11, "m5*": 12, "*": 13}, csi={"a.example.com": {"s*": 4}}
+    )
+    options = LimitPluginOptions(ReservedSlots(volumes=5), own)
     names = ("m5.large", "M5.LARGE", "m5.xlarge", "c4.large", "zz9.plural")
-    assert [found(EBS, name, terms).count for name in names] == [11, 11, 12, 13, 13]
-    assert not found(EBS, "zz9.plural", terms).is_guess
-    machine = Machine("", "small", drivers={"a.example.com": 7})
-    assert CSI.limits(machine, terms)["csi-a.example.com"].count == 4
+    assert [found(EBS, name, options).count for name in names] == [11, 11, 12, 13, 13]
+    assert not found(EBS, "zz9.plural", options).is_guess
+    instance = NodeInstance("", "small", drivers={"a.example.com": 7})
+    assert CSI.limits(instance, options)["csi-a.example.com"].count == 4
 
 
 @pytest.mark.parametrize("prefix", ["attachable-volumes-", "storage-attach-limits-"])

@@ -13,7 +13,7 @@ from bayplan.client import Client
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from tests.autoscaler.running import story, virtual_town
-from tests.node.running import overwrite, seen
+from tests.node.running_agent import overwrite, seen
 from tests.scheduler.running import node, scheduling
 from tests.scheduler.storied import DRIVER, claim, csinode, with_volume
 
@@ -35,14 +35,14 @@ async def test_a_wrong_value(any_client: Client, any_namespace: str) -> None:
         await client.create(with_volume(namespace, "a"))
         await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "a"))
         told = await seen(client, Event, _about("UnreadableAttachLimit"))
-        assert told.note == f"{KEY}: '1500m' cannot be a limit of volumes, and is passed over"
+        assert told.note == f"{KEY}: '1500m' is not a valid attach limit, and is ignored"
         await overwrite(client, NAME, KEY, "1")
         assert await it.placed(namespace, "a") == [NAME]
         await client.create(with_volume(namespace, "b"))
         await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "b"))
         await overwrite(client, NAME, KEY, "0")
         over = await seen(client, Event, _about("VolumeLimitExceeded"))
-        assert over.note.startswith(f"1 volumes of {DRIVER} are here, and the limit is 0")
+        assert over.note.startswith(f"1 volumes of {DRIVER} are attached, over the limit 0")
         assert it.node_of(namespace, "a") == NAME
 
 
@@ -73,7 +73,7 @@ async def test_nothing_is_bought_in_the_belief_that_a_wrong_value_is_no_limit(
             "attachable-volumes-azure-disk"
         ] == "500m"
     said = [r.message for r in caplog.records if r.name == "bayplan.autoscaler.daemon"]
-    wrong = "attachable-volumes-azure-disk: '500m' cannot be a limit of volumes, and is passed over"
+    wrong = "attachable-volumes-azure-disk: '500m' is not a valid attach limit, and is ignored"
     assert sorted(one for one in said if wrong in one) == [
         f"node large-1: {wrong}",
         f"node small-1: {wrong}",

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
@@ -35,7 +35,7 @@ class Heard:
     def put(self, obj: KubeObject) -> None:
         before = self.snapshot.get(type(obj), obj.key)
         self.snapshot.put(obj)
-        self.watch.hear(Event.of(before, obj))
+        self.watch.on_event(ClusterEvent.of(before, obj))
 
     def count(self, name: str, **labels: str) -> float:
         return self.registry.get_sample_value(f"bayplan_{name}", labels) or 0.0
@@ -54,7 +54,7 @@ def with_volumes(count: int) -> list[KubeObject]:
 def test_a_wrong_amount_is_told_once_and_again_when_it_is_another() -> None:
     it = Heard(node("-5"))
     assert [reason for _, reason, _ in it.told] == ["UnreadableAttachLimit"]
-    assert "'-5' cannot be a limit" in it.told[0][2]
+    assert "'-5' is not a valid attach limit" in it.told[0][2]
     it.put(node("-5"))
     assert len(it.told) == 1
     it.put(node("1500m"))
@@ -79,7 +79,7 @@ def test_a_lowered_limit_is_told_with_how_many_there_are_and_counted_until_it_is
     it.put(node("4"))
     ((name, reason, text),) = it.told
     assert (name, reason) == ("n", "VolumeLimitExceeded")
-    assert text.startswith(f"6 volumes of {EBS} are here, and the limit is 4")
+    assert text.startswith(f"6 volumes of {EBS} are attached, over the limit 4")
     assert it.count("volumes_over_limit", driver=EBS) == 2
     it.put(node("3"))
     it.put(node("8"))
@@ -96,7 +96,7 @@ def test_a_lowered_limit_of_a_csinode_is_told(before: int | None) -> None:
     it = Heard(node(None), first, *claims, *volumes, *pods)
     assert not it.told
     it.put(make_csinode("n").driver(DRIVER, 1).obj())
-    assert it.told[0][2].startswith(f"3 volumes of {DRIVER} are here, and the limit is 1")
+    assert it.told[0][2].startswith(f"3 volumes of {DRIVER} are attached, over the limit 1")
 
 
 def test_what_is_over_its_limit_from_the_beginning_is_told() -> None:
@@ -106,5 +106,5 @@ def test_what_is_over_its_limit_from_the_beginning_is_told() -> None:
 def test_a_node_that_is_gone_is_forgotten() -> None:
     it = Heard(node("-5"), *with_volumes(3))
     it.snapshot.delete(Node, "n")
-    it.watch.hear(Event.of(node("-5"), None))
+    it.watch.on_event(ClusterEvent.of(node("-5"), None))
     assert it.count("unreadable_attach_limits", key=KEY) == 0

@@ -6,12 +6,11 @@ import pytest
 
 from bayplan.client import Change
 from bayplan.fit import Decision, Snapshot
-from bayplan.fit.events import Event
-from bayplan.fit.hints import may_unblock
+from bayplan.fit.hints import ClusterEvent, may_unblock
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.observe import Observer, Problem
+from bayplan.observe import ObjectProblem, Observer
 from tests.builders import make_node, make_pod
 
 
@@ -21,10 +20,10 @@ class Watched:
     def __init__(self) -> None:
         self.observer = Observer(Snapshot())
         self.snapshot = self.observer.snapshot
-        self.events: list[Event] = []
-        self.problems: list[Problem] = []
+        self.events: list[ClusterEvent] = []
+        self.problems: list[ObjectProblem] = []
         self.observer.listen(self.events.append)
-        self.observer.aside.listen(self.problems.append)
+        self.observer.invalid.listen(self.problems.append)
         self._known: dict[tuple[type[KubeObject], str], KubeObject] = {}
         self._versions = 0
 
@@ -34,12 +33,12 @@ class Watched:
         obj.metadata.resource_version = str(self._versions)
         old = self._known.get((type(obj), obj.key))
         self._known[type(obj), obj.key] = obj
-        self.observer.take(Change("added" if old is None else "updated", old=old, new=obj))
+        self.observer.handle(Change("added" if old is None else "updated", old=old, new=obj))
 
     def unsay(self, kind: type[KubeObject], key: str) -> None:
         """Tell that it is gone."""
         old = self._known.pop((kind, key))
-        self.observer.take(Change("deleted", old=old, new=old))
+        self.observer.handle(Change("deleted", old=old, new=old))
 
     @property
     def told(self) -> list[tuple[str, str]]:
@@ -84,7 +83,7 @@ def test_nothing_changes_while_something_is_tried() -> None:
         assert it.snapshot.get(Node, "n1") is not None
         assert it.snapshot.get(Node, "n2") is None
         assert it.told == [("added", "n1")]
-    it.observer.settle()
+    it.observer.apply_deferred()
     assert it.snapshot.get(Node, "n1") is None
     assert it.snapshot.get(Node, "n2") is not None
     assert it.told == [("added", "n1"), ("added", "n2"), ("deleted", "n1")]
@@ -102,7 +101,7 @@ def test_what_could_mislead_is_set_aside_and_told_once() -> None:
     assert len(it.problems) == 2
     it.say(make_pod("p").cpu("1").obj())
     assert it.told == [("added", "n1"), ("added", "default/p")]
-    assert len(it.observer.aside) == 0
+    assert len(it.observer.invalid) == 0
     it.say(make_pod("p").cpu("-1").obj())
     assert len(it.problems) == 3
 
@@ -124,7 +123,7 @@ def test_what_was_never_sound_goes_without_a_word() -> None:
     it.say(make_node("n1").capacity(cpu="-2").obj())
     it.unsay(Node, "n1")
     assert it.events == []
-    assert len(it.observer.aside) == 0
+    assert len(it.observer.invalid) == 0
 
 
 def test_an_object_that_does_not_fit_its_type_is_set_aside_too() -> None:
@@ -132,8 +131,8 @@ def test_an_object_that_does_not_fit_its_type_is_set_aside_too() -> None:
     it.say(make_pod("p").obj())
     known = it.snapshot.get(Pod, "default/p")
     for _ in range(2):
-        problem = Problem(Pod, "default/p", "Pod default/p: spec: expected object")
-        it.observer.unfit(problem, known)
+        problem = ObjectProblem(Pod, "default/p", "Pod default/p: spec: expected object")
+        it.observer.note_undecodable(problem, known)
     assert [problem.text for problem in it.problems] == ["Pod default/p: spec: expected object"]
     assert it.snapshot.get(Pod, "default/p") is known
     it.say(make_pod("p").cpu("1").obj())
@@ -213,4 +212,4 @@ def test_a_pod_that_says_something_else_is_checked_whole() -> None:
     it.say(make_pod("p").cpu("-1").obj())
     it.say(make_pod("p").cpu("-1").node("n1").obj())
     assert [problem.key for problem in it.problems] == ["default/p"]
-    assert (Pod, "default/p") in it.observer.aside
+    assert (Pod, "default/p") in it.observer.invalid

@@ -33,7 +33,7 @@ def test_the_snapshot_ends_with_the_last_sound_version_of_all_that_is_there(
         elif what == "end":
             if it.snapshot.is_forked:
                 it.snapshot.revert()
-                it.observer.settle()
+                it.observer.apply_deferred()
         elif what == "gone":
             if name in there:
                 there.remove(name)
@@ -47,7 +47,7 @@ def test_the_snapshot_ends_with_the_last_sound_version_of_all_that_is_there(
             it.say(node)
     while it.snapshot.is_forked:
         it.snapshot.revert()
-    it.observer.settle()
+    it.observer.apply_deferred()
     for name in NAMES:
         assert it.snapshot.get(Node, name) == expected.get(name)
     _lives_without_gaps(it)

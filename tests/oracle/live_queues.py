@@ -15,19 +15,19 @@ from typing import Any
 
 from bayplan.client import Client
 from bayplan.client.errors import AlreadyExistsError
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 from bayplan.fit import Snapshot
 from bayplan.kube.codec import decode_object
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup
+from bayplan.kube.volcano import PodGroup
 from bayplan.lab import VirtualLab
 from bayplan.queues import NOTHING, Ledger
 from bayplan.queues.actions import act
 from bayplan.queues.placement import SnapshotPlacement
+from bayplan.queues.queue_snapshot import fill, priorities_in
 from bayplan.queues.resources import node_amounts
 from bayplan.queues.session import Session
-from bayplan.queues.survey import fill, priorities_in
 from bayplan.scheduler.config import QueueSettings, default_settings
 from tests.oracle.corpus import QueueCase
 from tests.scheduler.batch import objects
@@ -89,7 +89,7 @@ async def _put(lab: VirtualLab, client: Client, one: dict[str, Any]) -> None:
     kind = lab.plane.catalog.find(*PLURALS[one["kind"]])
     assert kind is not None
     meta, store = one["metadata"], lab.plane.store
-    key = Key(kind.storage, meta.get("namespace", ""), meta["name"])
+    key = ObjectKey(kind.storage, meta.get("namespace", ""), meta["name"])
     if store.get(key) is None:
         fresh = {name: meta[name] for name in meta if name not in _BY_SERVER}
         spec = {name: one["spec"][name] for name in one.get("spec", {}) if name != _OWN}

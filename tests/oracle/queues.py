@@ -15,16 +15,15 @@ from math import inf
 from typing import Any, Literal, NamedTuple
 
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.plugin_set import PluginSet
+from bayplan.fit.profile import PluginSet
 from bayplan.kube.codec import decode_object
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import NOTHING, VOLCANO, Ledger, Resources, Rules, Status, read_amounts
-from bayplan.queues.actions import act
+from bayplan.queues import NOTHING, Resources, TaskStatus, read_amounts
 from bayplan.queues.placement import SnapshotPlacement
-from bayplan.queues.session import Session
+from bayplan.queues.rules import VOLCANO, Rules
 from bayplan.queues.status import GroupStatus, group_status
 from tests.oracle.corpus import QueueCase
 
@@ -49,12 +48,12 @@ _FIRST_NODE = replace(Profile.kubernetes(), plugins=PluginSet(scores=()))
 """The first node that fits, which is one of the preferences that the corpus was recorded with."""
 _MOVING = {"allocated", "share", "inqueue", "reserved"}
 _STATES = {
-    Status.BINDING: "bound",
-    Status.PIPELINED: "pipelined",
-    Status.ALLOCATED: "allocated",
-    Status.PENDING: "pending",
-    Status.RUNNING: "running",
-    Status.BOUND: "bound",
+    TaskStatus.BINDING: "bound",
+    TaskStatus.PIPELINED: "pipelined",
+    TaskStatus.ALLOCATED: "allocated",
+    TaskStatus.PENDING: "pending",
+    TaskStatus.RUNNING: "running",
+    TaskStatus.BOUND: "bound",
 }
 
 
@@ -91,11 +90,10 @@ class Run:
     def __post_init__(self) -> None:
         objects = [decode_object(one) for one in self.case.objects]
         classes = {one.name: one.value for one in objects if isinstance(one, PriorityClass)}
-        self.ledger = Ledger(
+        self.ledger = self.rules.ledger(
             policy=self.case.plugin,
             hierarchy=self.case.hierarchy,
             total=_total(one for one in objects if isinstance(one, Node)),
-            rules=self.rules,
             priority_of=lambda name: classes.get(name, 0),
         )
         for one in objects:
@@ -106,10 +104,10 @@ class Run:
             elif isinstance(one, Pod):
                 self.ledger.put_pod(one)
         self.opened = {name: self._attributes(name) for name in self.ledger.tree.nodes}
-        leaving = [m for m in self.ledger.members.values() if m.status is Status.RELEASING]
+        leaving = [m for m in self.ledger.members.values() if m.status is TaskStatus.RELEASING]
         snapshot = Snapshot(objects, profile=_FIRST_NODE)
-        self.session = Session(self.ledger, SnapshotPlacement(snapshot, leaving))
-        act(self.session, self.case.actions)
+        self.session = self.rules.session(self.ledger, SnapshotPlacement(snapshot, leaving))
+        self.rules.act(self.session, self.case.actions)
 
     def answers(self) -> Iterator[Answer]:
         """Everything that was asked."""
@@ -173,7 +171,7 @@ class Run:
         """What is known of a group after the session."""
         group = self.ledger.groups[key]
         ignored = group.queue not in self.ledger.tree.nodes
-        status = group_status(group, self.rules)
+        status = group_status(group)
         rejected = self.session.plan.waiting.get(key)
         return {
             "ignored": ignored,
@@ -188,8 +186,8 @@ class Run:
     def _pod_counts(self, key: str) -> dict[str, int]:
         members = self.ledger.groups[key].members.values()
         return {
-            "bound": sum(one.status is Status.BINDING for one in members),
-            "pipelined": sum(one.status is Status.PIPELINED for one in members),
+            "bound": sum(one.status is TaskStatus.BINDING for one in members),
+            "pipelined": sum(one.status is TaskStatus.PIPELINED for one in members),
             "evicted": sum(one.key in self._evicted for one in members),
             "gatesRemoved": sum(one.key in self._ungated for one in members),
         }
@@ -209,7 +207,7 @@ class Run:
         ours: dict[str, object] = {"gateRemoved": key in self._ungated}
         if group.queue not in self.ledger.tree.nodes:
             ours["state"] = "ignored"
-        elif member.status is Status.RELEASING:
+        elif member.status is TaskStatus.RELEASING:
             ours["state"] = "evicted" if key in self._evicted else "terminating"
         else:
             ours["state"] = _STATES.get(member.status, member.status.value)

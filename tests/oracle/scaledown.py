@@ -33,12 +33,12 @@ from bayplan.autoscaler.scaledown.eligibility import (
     NodeEligibility,
     Utilization,
 )
-from bayplan.autoscaler.scaledown.reasons import Unremovable
+from bayplan.autoscaler.scaledown.reasons import UnremovableNode
 from bayplan.autoscaler.scaledown.simulator import (
     Destinations,
-    Removable,
+    NodeToBeRemoved,
     RemovalSimulator,
-    settle_nominated,
+    count_nominated,
 )
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Profile, Snapshot
@@ -47,7 +47,7 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
 from bayplan.kube.workloads import DaemonSet, Job
-from bayplan.nodegroups import NodeGroup
+from bayplan.nodegroups import CloudNodeGroup
 from tests.oracle.corpus import ScaleDownCase
 
 GROUP = "group"
@@ -139,7 +139,7 @@ def _world(given: Mapping[str, Any], snapshot: Snapshot) -> ClusterView:
         max_scale_down_parallelism=MANY,
     )
     nodes = [one for one in snapshot.cluster.slots.by_name if one not in given["notAutoscaled"]]
-    group = NodeGroup(GROUP, 0, MANY)
+    group = CloudNodeGroup(GROUP, 0, MANY)
     view = NodeGroupView(group, len(nodes), options=options.group_defaults(), nodes=tuple(nodes))
     return ClusterView(
         snapshot,
@@ -153,7 +153,7 @@ def _world(given: Mapping[str, Any], snapshot: Snapshot) -> ClusterView:
 def _compare(scenario: _Scenario, answers: Answers) -> Iterator[str]:
     case, snapshot = scenario.case, scenario.world.snapshot
     with snapshot.fork():
-        settle_nominated(snapshot)
+        count_nominated(snapshot)
         judged = EligibilityChecker(scenario.gpu_label).of(scenario.world)
         for name, wanted in case.expected["nodes"].items():
             yield from _compare_node(scenario, judged[name], wanted)
@@ -166,7 +166,7 @@ def _compare_node(scenario: _Scenario, judged: NodeEligibility, wanted: Answers)
     name = judged.node.name
     if not _same_use(judged.used, wanted["utilization"]):
         yield f"{name}: ours {judged.used}, theirs {wanted['utilization']}"
-    reason = judged.stays and judged.stays.reason.value
+    reason = judged.unremovable and judged.unremovable.reason.value
     if reason != wanted.get("reason"):
         yield f"{name}: ours {reason}, theirs {wanted.get('reason')}"
     scene = scenario.scene()
@@ -200,12 +200,12 @@ def _same(ours: float, theirs: float | str) -> bool:
     return math.isclose(ours, number, rel_tol=CLOSE)
 
 
-def _take_away(scenario: _Scenario, name: str) -> Removable | Unremovable:
+def _take_away(scenario: _Scenario, name: str) -> NodeToBeRemoved | UnremovableNode:
     """One node, from the untouched cluster."""
     snapshot = scenario.world.snapshot
     every = Destinations(snapshot, snapshot.cluster.slots.by_name)
     with snapshot.fork():
-        return RemovalSimulator(snapshot, scenario.scene(), every).take_away(name)
+        return RemovalSimulator(snapshot, scenario.scene(), every).simulate_removal(name)
 
 
 def _compare_removal(scenario: _Scenario, name: str, wanted: Answers) -> Iterator[str]:
@@ -213,16 +213,16 @@ def _compare_removal(scenario: _Scenario, name: str, wanted: Answers) -> Iterato
     ours, theirs = _outcome(found), _wanted_outcome(wanted)
     if ours != theirs and not wanted.get("orderDependent"):
         yield f"{name} alone: ours {ours}, theirs {theirs}"
-    elif isinstance(found, Removable) and wanted["removable"]:
+    elif isinstance(found, NodeToBeRemoved) and wanted["removable"]:
         yield from _compare_sets(scenario, found, wanted)
-    elif isinstance(found, Unremovable) and found.blocking is not None:
+    elif isinstance(found, UnremovableNode) and found.blocking is not None:
         verdicts = scenario.case.expected["nodes"][name]["pods"]
         said = f"block:{found.blocking.reason.value}"
         if verdicts.get(found.blocking.pod) != said:
             yield f"{name} alone: ours {found}"
 
 
-def _compare_sets(scenario: _Scenario, found: Removable, wanted: Answers) -> Iterator[str]:
+def _compare_sets(scenario: _Scenario, found: NodeToBeRemoved, wanted: Answers) -> Iterator[str]:
     options = scenario.world.options
     by_default = (
         options.daemonset_eviction_for_empty_nodes
@@ -245,7 +245,7 @@ def _compare_without(
 ) -> Iterator[str]:
     snapshot = scenario.world.snapshot
     with snapshot.fork():
-        settle_nominated(snapshot)
+        count_nominated(snapshot)
         for name, wanted in before.items():
             ours = _outcome(_take_away(scenario, name))
             theirs = changed.get(name) or _wanted_outcome(wanted)
@@ -259,7 +259,7 @@ def _plan(scenario: _Scenario) -> ScaleDownPlan:
 
 
 def _compare_sequence(plan: ScaleDownPlan, wanted: Answers) -> Iterator[str]:
-    kept = {one.node: one.reason.value for one in plan.stays}
+    kept = {one.node: one.reason.value for one in plan.unremovable}
     for step in wanted["steps"][: wanted["agree"]]:
         name = step["node"]
         ours = "removable" if name in plan.unneeded else kept.get(name)
@@ -270,10 +270,10 @@ def _compare_sequence(plan: ScaleDownPlan, wanted: Answers) -> Iterator[str]:
 
 
 def _compare_deleted(plan: ScaleDownPlan, wanted: Answers) -> Iterator[str]:
-    waiting = {one.node for one in plan.stays if one.node in plan.unneeded}
+    waiting = {one.node for one in plan.unremovable if one.node in plan.unneeded}
     ours = {
-        "empty": {one.node for one in plan.go if one.is_empty},
-        "drain": {one.node for one in plan.go if not one.is_empty},
+        "empty": {one.node for one in plan.to_remove if one.is_empty},
+        "drain": {one.node for one in plan.to_remove if not one.is_empty},
         "blocked": waiting,
     }
     theirs = {**wanted["delete"], "blocked": wanted.get("blockedByOnCompletion") or ()}
@@ -285,14 +285,14 @@ def _compare_deleted(plan: ScaleDownPlan, wanted: Answers) -> Iterator[str]:
 def _unanswered(scenario: _Scenario) -> Iterator[str]:
     """The nodes of which nothing is said."""
     plan = _plan(scenario)
-    told = {one.node for one in plan.stays} | set(plan.unneeded)
+    told = {one.node for one in plan.unremovable} | set(plan.unneeded)
     for name in scenario.world.snapshot.cluster.slots.by_name:
         if name not in told:
             yield f"{name}: no answer"
 
 
-def _outcome(found: Removable | Unremovable) -> str:
-    return "removable" if isinstance(found, Removable) else found.reason.value
+def _outcome(found: NodeToBeRemoved | UnremovableNode) -> str:
+    return "removable" if isinstance(found, NodeToBeRemoved) else found.reason.value
 
 
 def _wanted_outcome(wanted: Answers) -> str:

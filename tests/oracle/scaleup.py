@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.batches import Option, Template, add_node, group_pods, options
-from bayplan.fit.batches.placing import place_on
+from bayplan.fit.batches import NodeTemplate, Option, add_node, group_pods, options
+from bayplan.fit.batches.fill import place_on
 from bayplan.kube.codec import decode_object
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
@@ -82,10 +82,10 @@ def _placements(snapshot: Snapshot, option: Option) -> Iterator[tuple[Pod, str]]
         yield pod, f"new-{number}"
 
 
-def _template(group: NodeGroup) -> Template:
+def _template(group: NodeGroup) -> NodeTemplate:
     written = group.template
     csinode = written.get("csinode")
-    return Template(
+    return NodeTemplate(
         node=_decoded(Node, written["node"]),
         csinode=_decoded(CSINode, csinode) if csinode else None,
         daemons=tuple(_decoded(Pod, pod) for pod in written.get("pods") or ()),

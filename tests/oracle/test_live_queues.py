@@ -15,21 +15,11 @@ from tests.oracle.live_queues import cycle_outcome, live_outcome, recorded_outco
 pytestmark = pytest.mark.whole
 EVERY = 16
 DIFFERENT = {
-    "room is made for each group as it is refused": """
-        flat-capacity-005 flat-proportion-006 flat-proportion-008 flat-proportion-025
-        hierarchy-003 hierarchy-014 hierarchy-015 hierarchy-049 hierarchy-054
-        gangs-002 gangs-017 gates-022 closed-009
-        reclaim-013 reclaim-024 reclaim-028 reclaim-029 reclaim-032 reclaim-043 reclaim-044
-        preempt-002 preempt-003 preempt-024
-    """,
-    "a gate goes once those who leave are gone": """
-        gates-004 gates-032 gates-033 gates-037 gates-043
-    """,
     "a group whose pods are being deleted is Pending again": """
-        hierarchy-056 gangs-022 gangs-030 gangs-032 gangs-038 gangs-044 gangs-047
+        gangs-022 gangs-030 gangs-032 gangs-038 gangs-044 gangs-047
     """,
-    "pods are tried more than once": """
-        gangs-043 gangs-052 reclaim-017
+    "a cycle keeps free nodes for a gang that starts once pods have left": """
+        gangs-043
     """,
 }
 KNOWN = {f"dev-{name}": why for why, names in DIFFERENT.items() for name in names.split()}

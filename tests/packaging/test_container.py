@@ -36,7 +36,8 @@ def test_the_image_runs_as_nobody_and_has_only_what_runs() -> None:
         for one in workload["spec"]["template"]["spec"]["containers"]
     }
     assert {f"{who}:{group}" for who, group in contexts} == {user}
-    (base,) = [rest for word, rest in steps() if word == "ARG"]
+    (base, *commit) = [rest for word, rest in steps() if word == "ARG"]
+    assert commit == ["COMMIT=", "COMMIT_DATE="]
     assert re.fullmatch(r"PYTHON=python:3\.\d+-slim-\w+", base)
 
 

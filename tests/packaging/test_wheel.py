@@ -41,7 +41,7 @@ def test_it_tells_its_stories_and_leaves_nothing_behind(image: Place, programs: 
     temporary = image.folder / "temporary"
     temporary.mkdir()
     told = image.run("env", f"TMPDIR={temporary}", programs / "bayplan", "demo", "--story", "1")
-    assert "3 nodes bought" in told
+    assert "3 nodes added" in told
     assert list(temporary.iterdir()) == []
 
 

@@ -8,12 +8,13 @@ from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, Queue
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues import OURS, Ledger, QueuePolicyName, Rules, Status, read_amounts
-from bayplan.queues.actions import Action, act
+from bayplan.queues import QueuePolicyName, TaskStatus, read_amounts
+from bayplan.queues.actions import IN_ORDER, Action
 from bayplan.queues.placement import SnapshotPlacement
-from bayplan.queues.session import Plan, Session
+from bayplan.queues.rules import OURS, Rules
+from bayplan.queues.session import CyclePlan, Session
 from tests.builders import PodBuilder, make_node, make_pod, make_pod_group
 
 
@@ -30,8 +31,8 @@ def member(group: str, number: int, cpu: str = "1") -> PodBuilder:
 
 def gated(pod: PodBuilder) -> Pod:
     """A pod that waits for its queue behind the gate."""
-    asks = pod.annotation(QUEUE_ALLOCATION_GATE, "true")
-    return asks.gate(QUEUE_ALLOCATION_GATE).obj()
+    asks = pod.annotation(QUEUE_SCHEDULING_GATE, "true")
+    return asks.gate(QUEUE_SCHEDULING_GATE).obj()
 
 
 def gang(group: str, pods: int, cpu: str = "1") -> list[Pod]:
@@ -52,9 +53,8 @@ class Cluster:
         everything = list(objects)
         self.snapshot = Snapshot(everything)
         classes = {one.name: one.value for one in everything if isinstance(one, PriorityClass)}
-        self.ledger = Ledger(
-            policy=policy, rules=rules, priority_of=lambda name: classes.get(name, 0)
-        )
+        self.rules = rules
+        self.ledger = rules.ledger(policy=policy, priority_of=lambda name: classes.get(name, 0))
         self.put(everything)
         nodes = (one for one in everything if isinstance(one, Node))
         if policy == "proportion":
@@ -74,14 +74,14 @@ class Cluster:
     def session(self) -> Session:
         """The beginning of a cycle."""
         placement = SnapshotPlacement(self.snapshot, self.ledger.leaving())
-        return Session(self.ledger, placement)
+        return self.rules.session(self.ledger, placement)
 
-    def act(self, *actions: Action) -> Plan:
+    def act(self, *actions: Action) -> CyclePlan:
         """What a cycle decides."""
         session = self.session()
-        act(session, actions or ("enqueue", "allocate", "preempt", "reclaim", "backfill"))
+        self.rules.act(session, actions or IN_ORDER)
         return session.plan
 
-    def status(self, key: str) -> Status:
+    def status(self, key: str) -> TaskStatus:
         """Where a pod stands."""
         return self.ledger.members[f"default/{key}"].status

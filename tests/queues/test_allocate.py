@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
-from bayplan.queues import VOLCANO, Status, Why
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
+from bayplan.queues import TaskStatus, WaitCode
+from bayplan.queues.rules import VOLCANO
 from tests.builders import make_pod_group, make_queue
 from tests.queues.clusters import Cluster, gang, gated, member, node
 
@@ -26,8 +27,8 @@ def test_quota_takes_a_pod_that_no_node_takes_and_holds_it_until_one_does() -> N
     plan = cluster.act()
     assert (plan.ungated, plan.unplaced) == (["default/g-w-0"], ["default/g-w-0"])
     assert plan.placed == []
-    assert plan.waiting["default/g"].why is Why.NO_NODE
-    assert plan.waiting["default/h"].why is Why.QUOTA
+    assert plan.waiting["default/g"].code is WaitCode.NO_NODE
+    assert plan.waiting["default/h"].code is WaitCode.QUOTA
     assert cluster.ledger.usage("root").reserved["cpu"] == 3000
 
 
@@ -62,7 +63,7 @@ def test_a_gang_is_let_through_whole_or_not_at_all() -> None:
     assert sorted(plan.ungated) == [f"default/g-w-{number}" for number in range(3)]
     assert plan.placed == []
     assert cluster.snapshot.pods_on("n") == []
-    assert plan.waiting["default/h"].why is Why.QUOTA
+    assert plan.waiting["default/h"].code is WaitCode.QUOTA
 
 
 def test_a_gang_takes_those_of_its_pods_that_can_run() -> None:
@@ -81,31 +82,31 @@ def test_a_group_needs_its_pods_of_each_task() -> None:
         gated(member("g", n).annotation("volcano.sh/task-spec", r)) for n, r in enumerate(roles)
     ]
     cluster = Cluster([QUEUE, node("n", "3"), group, *pods[:3]])
-    assert cluster.act().waiting["default/g"].why is Why.NOT_ENOUGH_PODS_OF_TASK
+    assert cluster.act().waiting["default/g"].code is WaitCode.NOT_ENOUGH_PODS_OF_TASK
     cluster.put(pods)
     placed = {one.pod for one in cluster.act().placed}
     assert placed == {"default/g-w-0", "default/g-w-1", "default/g-w-3"}
 
 
 def test_a_pod_with_somebody_elses_gate_is_left_alone() -> None:
-    pod = member("g", 0).annotation(QUEUE_ALLOCATION_GATE, "true").gate(QUEUE_ALLOCATION_GATE)
+    pod = member("g", 0).annotation(QUEUE_SCHEDULING_GATE, "true").gate(QUEUE_SCHEDULING_GATE)
     group = make_pod_group("g").queue("q").obj()
     cluster = Cluster([QUEUE, node("n", "8"), group, pod.gate("example.com/hold").obj()])
     plan = cluster.act()
     assert (plan.ungated, plan.placed) == ([], [])
-    assert plan.waiting["default/g"].why is Why.FOREIGN_GATE
+    assert plan.waiting["default/g"].code is WaitCode.FOREIGN_GATE
 
 
 def test_our_gate_on_a_pod_that_does_not_ask_for_it_stays_by_volcanos_rules() -> None:
     group = make_pod_group("g").queue("q").obj()
-    pod = member("g", 0).gate(QUEUE_ALLOCATION_GATE).obj()
+    pod = member("g", 0).gate(QUEUE_SCHEDULING_GATE).obj()
     plan = Cluster([QUEUE, node("n", "8"), group, pod], rules=VOLCANO).act()
     assert (plan.ungated, plan.placed) == ([], [])
 
 
 def test_our_gate_on_a_pod_that_does_not_ask_for_it_goes_by_quota_as_in_the_scheduler() -> None:
     group = make_pod_group("g").queue("q").obj()
-    pod = member("g", 0).gate(QUEUE_ALLOCATION_GATE).obj()
+    pod = member("g", 0).gate(QUEUE_SCHEDULING_GATE).obj()
     plan = Cluster([QUEUE, node("n", "8"), group, pod]).act()
     assert (plan.ungated, [one.pod for one in plan.placed]) == ([pod.key], [pod.key])
 
@@ -122,11 +123,11 @@ def test_pods_that_request_nothing_lose_their_gates_and_belong_to_their_gang() -
 
 def test_pods_that_lost_their_gates_somehow_reserve_no_more_than_there_is() -> None:
     groups = [make_pod_group(name).queue("q").obj() for name in ("g", "h")]
-    pods = [member(n, 0, "3").annotation(QUEUE_ALLOCATION_GATE, "true").obj() for n in ("g", "h")]
+    pods = [member(n, 0, "3").annotation(QUEUE_SCHEDULING_GATE, "true").obj() for n in ("g", "h")]
     cluster = Cluster([QUEUE, node("n", "8"), *groups, *pods])
     plan = cluster.act()
     assert [one.pod for one in plan.placed] == ["default/g-w-0"]
-    assert plan.waiting["default/h"].why is Why.QUOTA
+    assert plan.waiting["default/h"].code is WaitCode.QUOTA
     assert plan.unplaced == []
     stuck = Cluster([QUEUE, node("n", "8"), *groups, *pods], rules=VOLCANO)
     assert stuck.act().placed == []
@@ -142,7 +143,7 @@ def test_a_strict_queue_lets_nobody_overtake_and_others_do() -> None:
         plan = Cluster([*objects, *pods]).act()
         if strict:
             assert plan.placed == []
-            assert plan.waiting["default/second"].why is Why.EARLIER_GROUP
+            assert plan.waiting["default/second"].code is WaitCode.EARLIER_GROUP
         else:
             assert [one.pod for one in plan.placed] == ["default/second-w-0"]
 
@@ -159,7 +160,7 @@ def test_in_a_strict_queue_who_waits_for_a_node_holds_up_nobody() -> None:
 def test_a_group_that_one_pod_can_start_is_let_through_as_far_as_its_quota_goes() -> None:
     group = make_pod_group("g").queue("q").obj()
     plan = Cluster([QUEUE, group, *gang("g", 5)]).act()
-    assert (len(plan.ungated), plan.waiting["default/g"].why) == (4, Why.QUOTA)
+    assert (len(plan.ungated), plan.waiting["default/g"].code) == (4, WaitCode.QUOTA)
 
 
 def test_queues_take_turns_by_their_share_all_the_way_up() -> None:
@@ -185,7 +186,7 @@ def test_whoever_waits_for_room_that_others_leave_keeps_its_node() -> None:
     plan = cluster.act()
     assert plan.placed == []
     assert sorted(one.pod for one in plan.pipelined) == ["default/new-w-0", "default/new-w-1"]
-    assert cluster.status("new-w-1") in {Status.PIPELINED, Status.ALLOCATED}
+    assert cluster.status("new-w-1") in {TaskStatus.PIPELINED, TaskStatus.ALLOCATED}
 
 
 def test_a_node_that_is_gone_is_kept_for_nobody_though_a_pod_still_leaves_it() -> None:

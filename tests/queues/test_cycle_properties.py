@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.kube.meta import KubeObject
-from bayplan.queues import Status
+from bayplan.queues import TaskStatus
 from tests.builders import make_pod_group, make_priority_class, make_queue
 from tests.queues.clusters import Cluster, gated, member, node
 
@@ -72,23 +72,23 @@ def test_a_cycle_passes_no_limit_splits_no_gang_and_tells_all_that_it_does(
 ) -> None:
     ledger = cluster.ledger
     before = {name: ledger.usage(name).held for name in ledger.tree.nodes}
-    running = {key for key, m in ledger.members.items() if m.status is Status.RUNNING}
+    running = {key for key, m in ledger.members.items() if m.status is TaskStatus.RUNNING}
     plan = cluster.act()
     for name, tree_node in ledger.tree.nodes.items():
         held, limit = ledger.usage(name).held, tree_node.quota.real_capability
-        assert not held.over(limit.most(before[name]), held.asked)
+        assert not held.over(limit.most(before[name]), held.nonzero)
     placed = {one.pod for one in plan.placed}
     for group in ledger.groups.values():
         new = placed.intersection(group.members)
         assert not new or group.is_ready
         ungated = set(plan.ungated).intersection(group.members)
-        assert not ungated or group.is_let_through
-    binding = {key for key, m in ledger.members.items() if m.status is Status.BINDING}
+        assert not ungated or group.has_quota_to_start
+    binding = {key for key, m in ledger.members.items() if m.status is TaskStatus.BINDING}
     assert binding == placed
     evicted = {one.pod for one in plan.evicted}
-    assert {key for key in running if ledger.members[key].status is Status.RELEASING} == evicted
+    assert {key for key in running if ledger.members[key].status is TaskStatus.RELEASING} == evicted
     on_nodes = {pod.key for name in ("n0", "n1") for pod in cluster.snapshot.pods_on(name)}
-    chosen = {key for key, m in ledger.members.items() if m.status is Status.ALLOCATED}
+    chosen = {key for key, m in ledger.members.items() if m.status is TaskStatus.ALLOCATED}
     assert on_nodes == running | placed | chosen
 
 

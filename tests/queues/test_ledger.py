@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
-from bayplan.queues import Ledger, Resources, Status, Why
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
+from bayplan.queues import Ledger, Resources, TaskStatus, WaitCode
 from tests.builders import PodBuilder, make_pod, make_pod_group, make_queue
 
 
@@ -21,7 +21,7 @@ def _pod(name: str, group: str, cpu: str) -> PodBuilder:
 
 
 def _opted_in(pod: PodBuilder) -> PodBuilder:
-    return pod.annotation(QUEUE_ALLOCATION_GATE, "true")
+    return pod.annotation(QUEUE_SCHEDULING_GATE, "true")
 
 
 def test_what_pods_have_counts_in_their_queue_and_above() -> None:
@@ -56,7 +56,7 @@ def test_reservations_count_in_the_leaf_and_on_every_ancestor() -> None:
     assert ledger.may_allocate(reserved) is None
     refused = ledger.may_allocate(ledger.put_pod(_pod("q", "h", "4").obj()))
     assert refused is not None
-    assert (refused.why, refused.queue, refused.resources) == (Why.QUOTA, "team", ("cpu",))
+    assert (refused.code, refused.queue, refused.resources) == (WaitCode.QUOTA, "team", ("cpu",))
     assert str(refused) == "queue team has 3 cpu left of its quota, and 4 cpu is asked for"
     ledger.release(reserved)
     assert ledger.may_allocate(ledger.members["default/q"]) is None
@@ -65,13 +65,13 @@ def test_reservations_count_in_the_leaf_and_on_every_ancestor() -> None:
 def test_a_reservation_holds_while_its_gate_goes_and_until_it_is_given_back() -> None:
     ledger = _ledger()
     ledger.put_group(make_pod_group("g").queue("a").obj())
-    gated = _opted_in(_pod("p", "g", "3")).uid("u").gate(QUEUE_ALLOCATION_GATE).obj()
+    gated = _opted_in(_pod("p", "g", "3")).uid("u").gate(QUEUE_SCHEDULING_GATE).obj()
     ledger.reserve(ledger.put_pod(gated))
     ungated = _opted_in(_pod("p", "g", "3")).uid("u").obj()
     assert ledger.put_pod(ungated).reserved
     ledger.release(ledger.members["default/p"])
     assert not ledger.put_pod(ungated).reserved
-    recreated = _opted_in(_pod("p", "g", "3")).uid("other").gate(QUEUE_ALLOCATION_GATE).obj()
+    recreated = _opted_in(_pod("p", "g", "3")).uid("other").gate(QUEUE_SCHEDULING_GATE).obj()
     assert not ledger.put_pod(recreated).reserved
 
 
@@ -79,10 +79,10 @@ def test_a_placement_holds_until_the_pod_itself_speaks() -> None:
     ledger = _ledger()
     ledger.put_group(make_pod_group("g").queue("a").obj())
     member = ledger.put_pod(_pod("p", "g", "3").uid("u").obj())
-    ledger.move(member, Status.BINDING)
-    assert ledger.put_pod(_pod("p", "g", "3").uid("u").obj()).status is Status.BINDING
+    ledger.move(member, TaskStatus.BINDING)
+    assert ledger.put_pod(_pod("p", "g", "3").uid("u").obj()).status is TaskStatus.BINDING
     ended = _pod("p", "g", "3").uid("u").phase("Succeeded").obj()
-    assert ledger.put_pod(ended).status is Status.SUCCEEDED
+    assert ledger.put_pod(ended).status is TaskStatus.SUCCEEDED
     assert ledger.usage("team").allocated["cpu"] == 0
 
 
@@ -109,7 +109,7 @@ def test_bad_groups_wait_and_say_why() -> None:
     )
     refused = ledger.may_enqueue(group)
     assert refused is not None
-    assert refused.why is Why.BAD_GROUP
+    assert refused.code is WaitCode.BAD_GROUP
     assert "minMember: -1" in refused.text
     assert "minResources: cpu" in refused.text
 
@@ -135,7 +135,7 @@ def test_a_queues_status_changes_no_sums() -> None:
     assert ledger.accounts is accounts
     refused = ledger.may_enqueue(ledger.groups["default/g"])
     assert refused is not None
-    assert refused.why is Why.CLOSED
+    assert refused.code is WaitCode.CLOSED
 
 
 def test_a_queue_that_opens_lets_those_below_it_ask_again() -> None:
@@ -145,7 +145,7 @@ def test_a_queue_that_opens_lets_those_below_it_ask_again() -> None:
     group = ledger.put_group(make_pod_group("g").queue("a").obj())
     refused = ledger.may_enqueue(group)
     assert refused is not None
-    assert refused.why is Why.CLOSED
+    assert refused.code is WaitCode.CLOSED
     ledger.take_freed()
     ledger.put_queue(make_queue("team").capability(cpu="6").state("Open").obj())
     assert ledger.take_freed() == {"team", "a", "b"}
@@ -170,7 +170,8 @@ def test_weights_share_what_there_is_and_leave_nothing_unused() -> None:
         ledger.put_pod(_pod(name, name, cpu).obj())
     deserved = {name: round(ledger.quota(name).deserved["cpu"]) for name in "abc"}
     assert deserved == {"a": 2667, "b": 5333, "c": 1000}
-    over = ledger.over_share(ledger.members["default/a"])
+    member = ledger.members["default/a"]
+    over = ledger.check_share(ledger.groups["default/a"], member.request)
     assert over is not None
-    assert over.why is Why.SHARE
-    assert ledger.may_allocate(ledger.members["default/a"]) is None
+    assert over.code is WaitCode.SHARE
+    assert ledger.may_allocate(member) is None

@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
-from bayplan.queues import NOTHING, Ledger, Member, Resources, Status, Usage
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
+from bayplan.queues import NOTHING, Ledger, Member, Resources, TaskStatus, Usage
 from bayplan.queues.accounts import Accounts
 from tests.builders import make_pod, make_pod_group, make_queue
 
@@ -62,7 +62,7 @@ class Books(RuleBasedStateMachine):
         cpu=some_cpu,
         phase=st.sampled_from(["Pending", "Running", "Succeeded"]),
         opted_in=st.booleans(),
-        gates=st.sampled_from([(), (QUEUE_ALLOCATION_GATE,), ("example.com/hold",)]),
+        gates=st.sampled_from([(), (QUEUE_SCHEDULING_GATE,), ("example.com/hold",)]),
     )
     def put_pod(
         self, name: str, group: str, cpu: str, phase: str, opted_in: bool, gates: tuple[str, ...]
@@ -71,7 +71,7 @@ class Books(RuleBasedStateMachine):
         if cpu:
             pod.cpu(cpu)
         if opted_in:
-            pod.annotation(QUEUE_ALLOCATION_GATE, "true")
+            pod.annotation(QUEUE_SCHEDULING_GATE, "true")
         for gate in gates if phase == "Pending" else ():
             pod.gate(gate)
         return self.ledger.put_pod(pod.obj()).key
@@ -80,8 +80,8 @@ class Books(RuleBasedStateMachine):
     def delete_pod(self, key: str) -> None:
         self.ledger.delete_pod(key)
 
-    @rule(key=pods, status=st.sampled_from(list(Status)), reserved=st.booleans())
-    def move(self, key: str, status: Status, reserved: bool) -> None:
+    @rule(key=pods, status=st.sampled_from(list(TaskStatus)), reserved=st.booleans())
+    def move(self, key: str, status: TaskStatus, reserved: bool) -> None:
         member = self.ledger.members.get(key)
         if member is not None:
             self.ledger.move(member, status, reserved=reserved)
@@ -107,7 +107,7 @@ class Books(RuleBasedStateMachine):
         for group in self.ledger.groups.values():
             members = list(group.members.values())
             assert group.allocated == _sum(one for one in members if one.status.is_allocated)
-            assert group.pending == _sum(one for one in members if one.status is Status.PENDING)
+            assert group.pending == _sum(one for one in members if one.status is TaskStatus.PENDING)
             assert group.reserved == _sum(one for one in members if one.reserved)
             assert group.ready_count == sum(one.status.is_ready for one in members)
 
@@ -115,7 +115,7 @@ class Books(RuleBasedStateMachine):
     def every_pod_is_in_one_group_and_leaves_or_does_not(self) -> None:
         in_groups = [m.key for group in self.ledger.groups.values() for m in group.members.values()]
         assert sorted(in_groups) == sorted(self.ledger.members)
-        leaving = {k for k, m in self.ledger.members.items() if m.status is Status.RELEASING}
+        leaving = {k for k, m in self.ledger.members.items() if m.status is TaskStatus.RELEASING}
         assert {member.key for member in self.ledger.leaving()} == leaving
 
     @invariant()
@@ -123,7 +123,7 @@ class Books(RuleBasedStateMachine):
         waiting = {
             key
             for key, group in self.ledger.groups.items()
-            if group.is_known and (group.is_pending or group.count(Status.PENDING))
+            if group.is_known and (group.is_pending or group.count(TaskStatus.PENDING))
         }
         assert {group.key for group in self.ledger.waiting()} == waiting
 

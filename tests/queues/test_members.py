@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE
-from bayplan.queues import Gate, Member, Status, gate_of, group_key_of, wants_gate
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
+from bayplan.queues import Gate, Member, TaskStatus, gate_of, group_key_of, wants_gate
 from bayplan.queues.members import is_preemptable, queue_name_of, role_of
 from bayplan.queues.orders import member_key
 from tests.builders import PodBuilder, make_pod
@@ -34,10 +34,10 @@ def test_a_pod_names_its_queue_or_is_in_the_default_one() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "wants"),
     [
-        (QUEUE_ALLOCATION_GATE, "true", True),
+        (QUEUE_SCHEDULING_GATE, "true", True),
         ("volcano.sh/queue-allocation-gate", "true", True),
-        (QUEUE_ALLOCATION_GATE, "True", False),
-        (QUEUE_ALLOCATION_GATE, "", False),
+        (QUEUE_SCHEDULING_GATE, "True", False),
+        (QUEUE_SCHEDULING_GATE, "", False),
         ("example.com/queue-allocation-gate", "true", False),
     ],
 )
@@ -53,28 +53,28 @@ def _gated(*gates: str) -> PodBuilder:
 
 
 def test_our_gate_counts_only_alone_and_asked_for() -> None:
-    asked = _gated(QUEUE_ALLOCATION_GATE).annotation(QUEUE_ALLOCATION_GATE, TRUE).obj()
-    both = _gated(QUEUE_ALLOCATION_GATE, "other").annotation(QUEUE_ALLOCATION_GATE, TRUE).obj()
+    asked = _gated(QUEUE_SCHEDULING_GATE).annotation(QUEUE_SCHEDULING_GATE, TRUE).obj()
+    both = _gated(QUEUE_SCHEDULING_GATE, "other").annotation(QUEUE_SCHEDULING_GATE, TRUE).obj()
     assert gate_of(make_pod("p").obj()) is Gate.NONE
     assert gate_of(asked) is Gate.OURS
-    assert gate_of(_gated(QUEUE_ALLOCATION_GATE).obj()) is Gate.OURS_UNASKED
+    assert gate_of(_gated(QUEUE_SCHEDULING_GATE).obj()) is Gate.OURS_UNASKED
     assert gate_of(both) is gate_of(_gated("other").obj()) is Gate.FOREIGN
 
 
 @pytest.mark.parametrize(
     ("pod", "status"),
     [
-        (make_pod("p"), Status.PENDING),
-        (make_pod("p").node("n").phase("Pending"), Status.BOUND),
-        (make_pod("p").node("n"), Status.RUNNING),
-        (make_pod("p").node("n").terminating(), Status.RELEASING),
-        (make_pod("p").terminating(), Status.RELEASING),
-        (make_pod("p").phase("Succeeded").terminating(), Status.SUCCEEDED),
-        (make_pod("p").phase("Failed"), Status.FAILED),
-        (make_pod("p").phase("Unknown"), Status.UNKNOWN),
+        (make_pod("p"), TaskStatus.PENDING),
+        (make_pod("p").node("n").phase("Pending"), TaskStatus.BOUND),
+        (make_pod("p").node("n"), TaskStatus.RUNNING),
+        (make_pod("p").node("n").terminating(), TaskStatus.RELEASING),
+        (make_pod("p").terminating(), TaskStatus.RELEASING),
+        (make_pod("p").phase("Succeeded").terminating(), TaskStatus.SUCCEEDED),
+        (make_pod("p").phase("Failed"), TaskStatus.FAILED),
+        (make_pod("p").phase("Unknown"), TaskStatus.UNKNOWN),
     ],
 )
-def test_a_pod_stands_where_its_object_says(pod: PodBuilder, status: Status) -> None:
+def test_a_pod_stands_where_its_object_says(pod: PodBuilder, status: TaskStatus) -> None:
     assert Member.of(pod.obj()).status is status
 
 

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.kube.meta import ObjectMeta
-from bayplan.kube.queueing import PodGroup, PodGroupSpec, Queue, QueueSpec
+from bayplan.kube.volcano import PodGroup, PodGroupSpec, Queue, QueueSpec
 from bayplan.queues import Ledger
-from bayplan.queues.asks import Ask
 from bayplan.queues.orders import group_order
 from bayplan.queues.queue_order import QueueOrder
+from bayplan.queues.requests import QuotaRequest
 from bayplan.queues.starvation import HOLD_UP, PATIENCE
 from tests.builders import make_pod
 
@@ -52,7 +52,7 @@ class Bench:
         pod = make_pod(name).uid(name).cpu(str(cpu)).obj()
         pod.metadata.annotations["scheduling.k8s.io/group-name"] = name
         member = self.ledger.put_pod(pod)
-        self.order.put(group, [Ask(member.request)], now)
+        self.order.put(group, [QuotaRequest(member.request)], now)
 
     def go(self, which: int) -> None:
         """One that was let in, or waits, is gone."""
@@ -67,7 +67,7 @@ class Bench:
     def look(self, now: float) -> None:
         """Let in whoever can be, at some later moment."""
         if self.order.starvation.expire(now):
-            self.order.let_all_look()
+            self.order.reconsider_all()
         self._serve(now)
 
     def _serve(self, now: float) -> None:
@@ -78,12 +78,12 @@ class Bench:
                 return
             key, _ = turn
             (member,) = self.ledger.groups[key].members.values()
-            no_room = self.ledger.may_allocate(member)
-            if no_room is None:
+            reason = self.ledger.may_allocate(member)
+            if reason is None:
                 self.order.remove(key)
                 self.ledger.reserve(member)
             else:
-                self.order.refuse(turn, no_room, now)
+                self.order.refuse(turn, reason, now)
         raise AssertionError("there is no end to it")
 
     def forgotten(self) -> list[str]:

@@ -7,8 +7,8 @@ from math import inf
 
 import pytest
 
-from bayplan.kube.queueing import Queue
-from bayplan.queues import QueueTree, Resources, Why, read_amounts
+from bayplan.kube.volcano import Queue
+from bayplan.queues import QueueTree, Resources, WaitCode, read_amounts
 from bayplan.queues.tree import MAX_DEPTH
 from tests.builders import make_queue
 
@@ -79,7 +79,7 @@ def test_a_queue_that_cannot_be_reckoned_with_takes_no_work_and_the_others_go_on
     tree = QueueTree.of([queue, make_queue("good").obj()])
     refusal = tree.refusal("bad")
     assert refusal is not None
-    assert refusal.why is Why.BROKEN_QUEUE
+    assert refusal.code is WaitCode.BROKEN_QUEUE
     assert text in _texts(tree)["bad"]
     assert tree.refusal("good") is None
 
@@ -129,13 +129,13 @@ def test_work_goes_into_open_leaves_only() -> None:
         ]
     )
     refusals = {name: tree.refusal(name) for name in tree.nodes}
-    assert {name: one.why for name, one in refusals.items() if one is not None} == {
-        "root": Why.NOT_A_LEAF,
-        "inner": Why.NOT_A_LEAF,
-        "shut": Why.NOT_A_LEAF,
-        "below": Why.CLOSED,
-        "closing": Why.CLOSED,
+    assert {name: one.code for name, one in refusals.items() if one is not None} == {
+        "root": WaitCode.NOT_A_LEAF,
+        "inner": WaitCode.NOT_A_LEAF,
+        "shut": WaitCode.NOT_A_LEAF,
+        "below": WaitCode.CLOSED,
+        "closing": WaitCode.CLOSED,
     }
     unknown = tree.refusal("nowhere")
     assert unknown is not None
-    assert unknown.why is Why.UNKNOWN_QUEUE
+    assert unknown.code is WaitCode.UNKNOWN_QUEUE

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bayplan.recordings import Recording, RecordingError
-from bayplan.recordings.format import MAGIC, Part, packed
+from bayplan.recordings.format import MAGIC, BlockType, pack_block
 
 NOW = "2026-01-01T00:00:00Z"
 
@@ -22,9 +22,9 @@ def test_a_moment_without_a_date_is_refused(start: str, at: str, tmp_path: Path)
     path = tmp_path / "far.bpr"
     path.write_bytes(
         MAGIC
-        + packed(Part.HEADER, 0, 0.0, header)
-        + packed(Part.KEYFRAME_END, 0, 0.0, b"")
-        + packed(Part.CHANGES, 0, 0.0, line)
+        + pack_block(BlockType.HEADER, 0, 0.0, header)
+        + pack_block(BlockType.KEYFRAME_END, 0, 0.0, b"")
+        + pack_block(BlockType.CHANGES, 0, 0.0, line)
     )
     with pytest.raises(RecordingError):
         Recording(path)
@@ -33,9 +33,13 @@ def test_a_moment_without_a_date_is_refused(start: str, at: str, tmp_path: Path)
 def test_a_block_of_the_far_future_is_no_block(tmp_path: Path) -> None:
     header = msgspec.json.encode({"name": "x", "start": NOW})
     path = tmp_path / "far.bpr"
-    kept = MAGIC + packed(Part.HEADER, 0, 0.0, header) + packed(Part.KEYFRAME_END, 0, 0.0, b"")
-    far = packed(Part.KEYFRAME_END, 0, 9e11, b"")
+    kept = (
+        MAGIC
+        + pack_block(BlockType.HEADER, 0, 0.0, header)
+        + pack_block(BlockType.KEYFRAME_END, 0, 0.0, b"")
+    )
+    far = pack_block(BlockType.KEYFRAME_END, 0, 9e11, b"")
     path.write_bytes(kept + far)
     with Recording(path) as found:
-        assert found.cut == len(far)
+        assert found.truncated_bytes == len(far)
         assert found.end == found.start

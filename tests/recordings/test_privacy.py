@@ -16,12 +16,18 @@ import pytest
 
 import bayplan
 from bayplan.base.values import JsonObject, JsonValue
-from bayplan.kube.attachlimits import PUBLISHED, keys_of, published_rules
+from bayplan.kube.attachlimits import PUBLISHED_LIMITS, attach_limit_keys, published_rules
 from bayplan.kube.codec import KINDS, decode_object, encode
 from bayplan.kube.meta import Condition, Quantity
 from bayplan.kube.names import is_label_value, is_object_name, is_qualified_name
 from bayplan.kube.validation import check
-from bayplan.recordings.privacy import KEPT_ANNOTATIONS, TOO_TELLING, Anonymiser, Pseudonyms, scrub
+from bayplan.recordings.privacy import (
+    KEPT_ANNOTATIONS,
+    NOT_ANONYMISABLE,
+    Anonymiser,
+    Pseudonyms,
+    scrub,
+)
 from tests.builders import make_csinode, make_node, make_pod, make_storage_class
 
 NAMES = Pseudonyms(b"key")
@@ -48,7 +54,7 @@ def test_every_annotation_that_decides_something_is_kept() -> None:
                 if "annotations" in line:
                     found = (one for groups in READS.findall(line) for one in groups if one)
                     read |= {value for one in found for value in _values(getattr(module, one, ()))}
-    assert PUBLISHED in read
+    assert PUBLISHED_LIMITS in read
     assert len(read) > 15
     assert read <= KEPT_ANNOTATIONS
 
@@ -150,13 +156,15 @@ def test_the_same_key_gives_the_same_names_and_another_others() -> None:
 def test_a_limit_follows_its_driver_to_the_other_name() -> None:
     node = make_node("n").capacity(cpu="1").obj()
     node.status.allocatable["attachable-volumes-csi-disk.example.com"] = "4"
-    node.metadata.annotations[PUBLISHED] = '{"attachable-volumes-csi-disk.example.com":"a rule"}'
+    node.metadata.annotations[PUBLISHED_LIMITS] = (
+        '{"attachable-volumes-csi-disk.example.com":"a rule"}'
+    )
     csinode = make_csinode("n").driver("disk.example.com", 4).obj()
     for obj in (node, csinode):
         Anonymiser(NAMES)(obj)
         check(obj)
     key = f"attachable-volumes-csi-{NAMES.name('disk.example.com')}"
-    assert keys_of(csinode.spec.drivers[0].name)[0] in node.status.allocatable
+    assert attach_limit_keys(csinode.spec.drivers[0].name)[0] in node.status.allocatable
     assert list(published_rules(node.metadata.annotations)) == [
         one for one in node.status.allocatable if one.startswith(key[:24])
     ]
@@ -204,7 +212,7 @@ class Planting:
             yield name, self.fill(hint)
 
 
-HIDDEN = [name for name, kind in KINDS.items() if kind.type not in TOO_TELLING]
+HIDDEN = [name for name, kind in KINDS.items() if kind.type not in NOT_ANONYMISABLE]
 
 
 @pytest.mark.parametrize("kind", HIDDEN)

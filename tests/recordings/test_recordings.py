@@ -18,8 +18,8 @@ from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.recordings import (
-    Identity,
-    Recorded,
+    ObjectIdentity,
+    RecordedObject,
     Recording,
     RecordingError,
     RecordingFullError,
@@ -28,19 +28,19 @@ from bayplan.recordings import (
 )
 from bayplan.recordings import reader as reading
 from bayplan.recordings import writer as writing
-from bayplan.recordings.format import MAGIC, Part, packed
-from bayplan.recordings.objects import encoded
-from bayplan.recordings.reader import put
+from bayplan.recordings.format import MAGIC, BlockType, pack_block
+from bayplan.recordings.objects import encode_object
+from bayplan.recordings.reader import apply_change
 from tests.builders import make_node, make_pod
 from tests.fit.worlds import random_object
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-States = list[tuple[float, dict[Identity, Recorded]]]
+States = list[tuple[float, dict[ObjectIdentity, RecordedObject]]]
 
 
 def record(path: Path, seed: int, steps: int) -> States:
     """Write random changes, and say how things stood after each."""
-    rng, at, there = random.Random(seed), 0.0, dict[Identity, Recorded]()
+    rng, at, there = random.Random(seed), 0.0, dict[ObjectIdentity, RecordedObject]()
     states: States = []
     with RecordingWriter(path, name="test", start=START) as writer:
         for _ in range(steps):
@@ -48,10 +48,10 @@ def record(path: Path, seed: int, steps: int) -> States:
             obj = random_object(rng)
             if there and rng.random() < 0.25:
                 gone = rng.choice(sorted(there))
-                writer.gone(at, gone)
+                writer.record_deletion(at, gone)
                 del there[gone]
             else:
-                writer.take(at, obj)
+                writer.record(at, obj)
                 there[identity_of(obj)] = obj
             if rng.random() < 0.3:
                 writer.flush()
@@ -59,8 +59,8 @@ def record(path: Path, seed: int, steps: int) -> States:
     return states
 
 
-def told(objects: dict[Identity, Recorded]) -> dict[Identity, bytes]:
-    return {key: encoded(obj) for key, obj in objects.items()}
+def told(objects: dict[ObjectIdentity, RecordedObject]) -> dict[ObjectIdentity, bytes]:
+    return {key: encode_object(obj) for key, obj in objects.items()}
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40))
@@ -72,14 +72,14 @@ def test_seeking_gives_what_was_there_and_equals_playing_from_the_start(
         path = Path(folder) / "r.bpr"
         states = record(path, seed, steps)
         with Recording(path) as recording:
-            played = dict[Identity, Recorded]()
+            played = dict[ObjectIdentity, RecordedObject]()
             last = dict(states)
             changes = list(recording.after(0))
             for at, objects in last.items():
                 found = recording.state_at(at)
                 assert told(found.objects) == told(objects)
                 while changes and changes[0].seq <= found.seq:
-                    put(played, changes.pop(0))
+                    apply_change(played, changes.pop(0))
                 assert told(played) == told(objects)
             assert not changes
             assert recording.seconds >= states[-1][0]
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_an_error_that_names_the_place_or_is_told_to_be_cut(
         try:
             with Recording(path) as recording:
                 found = [told(recording.state_at(at).objects) for at, _ in states]
-                is_cut = bool(recording.cut)
+                is_cut = bool(recording.truncated_bytes)
         except RecordingError:
             pass  # it is said, and where
         else:
@@ -147,7 +147,7 @@ from bayplan.recordings import RecordingWriter
 from tests.builders import make_node
 writer = RecordingWriter(Path({str(path)!r}), name="k", start=datetime.now(UTC))
 for n in range(1000):
-    writer.take(float(n), make_node(f"n{{n}}").obj())
+    writer.record(float(n), make_node(f"n{{n}}").obj())
     if n == 500:
         writer.flush(sync=True)
 print("flushed", flush=True)
@@ -166,10 +166,10 @@ def test_what_is_nobodys_business_is_not_recorded(tmp_path: Path) -> None:
     pod.metadata.annotations = {"example.com/secret": "s3cret", "volcano.sh/queue-name": "q"}
     pod.metadata.resource_version = "77"
     with RecordingWriter(tmp_path / "r", name="n", start=START) as writer:
-        assert writer.take(0.0, pod)
+        assert writer.record(0.0, pod)
         pod.metadata.resource_version = "78"
-        assert not writer.take(1.0, pod), "a new version that says nothing new"
-        writer.take(
+        assert not writer.record(1.0, pod), "a new version that says nothing new"
+        writer.record(
             2.0,
             {
                 "apiVersion": "v1",
@@ -180,10 +180,10 @@ def test_what_is_nobodys_business_is_not_recorded(tmp_path: Path) -> None:
         )
     with Recording(tmp_path / "r") as recording:
         found = recording.state_at(5.0).objects
-    kept = found[Identity("v1", "Pod", "default/p")]
+    kept = found[ObjectIdentity("v1", "Pod", "default/p")]
     assert isinstance(kept, Pod)
     assert kept.metadata.annotations == {"volcano.sh/queue-name": "q"}
-    config = found[Identity("v1", "ConfigMap", "kube-system/c")]
+    config = found[ObjectIdentity("v1", "ConfigMap", "kube-system/c")]
     assert isinstance(config, dict)
     assert config["data"] == {"status": "time: now"}
 
@@ -193,7 +193,7 @@ def test_a_recording_grows_no_larger_than_it_may(tmp_path: Path) -> None:
 
     def fill() -> None:
         for number in range(100_000):
-            writer.take(float(number), make_node(f"n{number:06}").obj())
+            writer.record(float(number), make_node(f"n{number:06}").obj())
             writer.flush()
 
     with pytest.raises(RecordingFullError):
@@ -227,28 +227,28 @@ def test_only_its_owner_can_read_a_recording(tmp_path: Path) -> None:
 def test_kinds_that_are_not_ours_cannot_be_recorded_unnamed() -> None:
     with pytest.raises(ValueError, match="cannot be recorded"):
         identity_of({"kind": "Thing"})
-    with pytest.raises(ValueError, match="not a kind"):
+    with pytest.raises(ValueError, match="objects of kind KubeObject are not recorded"):
         identity_of(KubeObject())
 
 
-def _bomb(path: Path, part: Part, before: bytes, parts: int) -> None:
+def _bomb(path: Path, part: BlockType, before: bytes, parts: int) -> None:
     """A small file whose objects, each with a name of its own, unpack to much."""
     header = b'{"name":"b","start":"2026-01-01T00:00:00Z"}'
-    blocks = [packed(Part.HEADER, 0, 0.0, header)]
-    kinds = [part] * (parts - 1) + [Part.KEYFRAME_END if part is Part.KEYFRAME else part]
+    blocks = [pack_block(BlockType.HEADER, 0, 0.0, header)]
+    kinds = [part] * (parts - 1) + [BlockType.KEYFRAME_END if part is BlockType.KEYFRAME else part]
     for number, kind in enumerate(kinds):
         node = b'{"apiVersion":"v1","kind":"Node","metadata":{"name":"n%d","labels":{"a":"%b"}}}'
         line = node % (number, b"x" * (4 << 20))
         data = before + line + (b"}" if before else b"")
-        blocks.append(packed(kind, number if before else 0, 0.0, data))
+        blocks.append(pack_block(kind, number if before else 0, 0.0, data))
     path.write_bytes(MAGIC + b"".join(blocks))
 
 
 @pytest.mark.parametrize(
-    ("part", "before"), [(Part.KEYFRAME, b""), (Part.CHANGES, b'{"at":0.0,"set":')]
+    ("part", "before"), [(BlockType.KEYFRAME, b""), (BlockType.CHANGES, b'{"at":0.0,"set":')]
 )
 def test_a_small_file_that_holds_much_too_much_is_refused(
-    tmp_path: Path, part: Part, before: bytes, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, part: BlockType, before: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "STATE_BYTES", 16 << 20)
     _bomb(tmp_path / "r", part, before, 3)
@@ -267,12 +267,12 @@ def test_blocks_without_number_are_refused_and_never_written(
     writer = RecordingWriter(tmp_path / "r", name="n", start=START)
     for number in range(1, 19):
         writer.mark(float(number))
-    with pytest.raises(RecordingFullError, match="as long as"):
+    with pytest.raises(RecordingFullError, match="maximum of 20 blocks"):
         writer.mark(99.0)
     writer.close()
     with Recording(tmp_path / "r") as recording:
         assert recording.seconds == 18.0
     with (tmp_path / "r").open("ab") as file:
-        file.write(packed(Part.CHANGES, 0, 99.0, b""))
+        file.write(pack_block(BlockType.CHANGES, 0, 99.0, b""))
     with pytest.raises(RecordingError, match="more than 20 blocks"):
         Recording(tmp_path / "r")

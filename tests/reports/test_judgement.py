@@ -54,21 +54,24 @@ def judged(capsys: Captured, *arguments: str) -> list[dict[str, Any]]:
 def test_a_pod_of_kube_scheduler_gets_its_answer(driverless: str, capsys: Captured) -> None:
     code, out = told(capsys, "-f", driverless, "default-scheduler")
     assert code == 0
-    assert f"Judged as {THEIRS} would." in out
-    assert "bayplan would let it wait: 0/1 nodes are available: 1 ebs.csi.aws.com CSI driver" in out
+    assert f"Evaluated by the rules of {THEIRS}." in out
+    assert (
+        "bayplan would leave it pending: 0/1 nodes are available: 1 ebs.csi.aws.com CSI driver"
+        in out
+    )
 
 
 def test_a_pod_of_ours_gets_ours(driverless: str, capsys: Captured) -> None:
     code, out = told(capsys, "-f", driverless, "bayplan")
     assert code == 1
-    assert "Judged as bayplan would." in out
-    assert f"{THEIRS} would place it on node n1." in out
+    assert "Evaluated by the rules of bayplan." in out
+    assert f"{THEIRS} would schedule it to node n1." in out
 
 
 def test_a_scheduler_that_is_neither_is_said(driverless: str, capsys: Captured) -> None:
     code, out = told(capsys, "-f", driverless, "fancy")
     assert code == 0
-    assert f"Nothing is known of scheduler fancy: judged as {THEIRS} would." in out
+    assert f"The rules of scheduler fancy are unknown: used those of {THEIRS}." in out
     code, out = told(capsys, "-f", driverless, "fancy", "--as", "bayplan")
     assert code == 1
     assert "Nothing is known" not in out
@@ -88,7 +91,9 @@ def test_nothing_is_said_where_both_agree(driverless: str, capsys: Captured) -> 
 def test_all_that_wait_are_judged_each_by_its_own(driverless: str, capsys: Captured) -> None:
     code, out = told(capsys, "-f", driverless, "--all-pending")
     assert code == 1
-    said = "Judged as the scheduler of each would: 3 as kube-scheduler 1.36.4, 1 as bayplan."
+    said = (
+        "Evaluated by the rules of each pod's scheduler: 3 by kube-scheduler 1.36.4, 1 by bayplan."
+    )
     assert said in out
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from bayplan.cli.main import run
 from bayplan.fit import Profile, Snapshot
-from bayplan.kube.loading import load
-from bayplan.ui.answers import Answers, Still, report_answers
+from bayplan.kube.manifests import load
+from bayplan.ui.answers import FrozenCluster, PageAnswers, report_answers
 from tests.cli.clusters import EXAMPLE
 
 PODS = ("shop/ledger-15", "shop/ledger-0")
@@ -24,11 +24,13 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def still_of(where: str) -> Still:
-    return Still(load(where).objects, Profile().by_scheduler(), datetime(2026, 1, 1, tzinfo=UTC))
+def still_of(where: str) -> FrozenCluster:
+    return FrozenCluster(
+        load(where).objects, Profile().by_scheduler(), datetime(2026, 1, 1, tzinfo=UTC)
+    )
 
 
-def page() -> Answers:
+def page() -> PageAnswers:
     return report_answers(Profile(), GROUPS)
 
 

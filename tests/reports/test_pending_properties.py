@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.explanation import explain
-from bayplan.fit.explanation.waiting import waiting_pods
+from bayplan.fit.explanation.cause import list_pending_pods
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.reports.judgement import RulesComparison
@@ -76,7 +76,7 @@ def test_every_pod_is_told_once_and_as_if_by_itself(
 ) -> None:
     profile = Profile().by_scheduler()
     snapshot = Snapshot(cluster(sizes, kinds), profile=profile)
-    pods = waiting_pods(snapshot)
+    pods = list_pending_pods(snapshot)
     bench = RulesComparison(snapshot, None, Profile().plugins)
     found = explain_pods(snapshot, pods, bench, with_fixes=False)
     assert sorted(key for one in found for key in one.pods) == sorted(pod.key for pod in pods)

@@ -177,7 +177,7 @@ def test_a_workload_is_as_many_pods_as_it_makes(tmp_path: Path, capsys: Captured
 BAD_MANIFESTS: list[tuple[Wire | str, str]] = [
     ("a: [b", "new.yaml: not YAML"),
     ("7", "document at line 1: not an object"),
-    (CLAIM, "there is no pod in it"),
+    (CLAIM, "contains no pod"),
     (pod(cpu="lots"), "spec.containers[0].resources.requests"),
     ({"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": 7}}, "new.yaml"),
     (
@@ -187,7 +187,7 @@ BAD_MANIFESTS: list[tuple[Wire | str, str]] = [
             "metadata": {"name": "d"},
             "spec": {"replicas": -1, "template": {"spec": {}}},
         },
-        "Deployment d: not 0 to 10,000 pods: -1",
+        "Deployment d: -1 pods, must be from 0 to 10,000",
     ),
     ({"kind": "Pod"}, "new.yaml"),
 ]
@@ -213,7 +213,7 @@ def test_a_manifest_that_is_not_there_is_bad_input(tmp_path: Path, capsys: Captu
 def test_a_pod_that_is_there_already_is_not_new(tmp_path: Path, capsys: Captured) -> None:
     where, new = dump(tmp_path, node(), pod("p")), manifest(tmp_path, pod("p"))
     assert run(["explain", "-f", where, "--pod", new]) == 2
-    assert "there is a pod default/p in the dump already" in capsys.readouterr().err
+    assert "pod default/p exists in the cluster" in capsys.readouterr().err
 
 
 def test_a_pod_that_is_there_twice_is_bad_input(tmp_path: Path, capsys: Captured) -> None:
@@ -225,7 +225,7 @@ def test_a_pod_that_is_there_twice_is_bad_input(tmp_path: Path, capsys: Captured
 def test_one_question_at_a_time(tmp_path: Path, capsys: Captured) -> None:
     where, new = dump(tmp_path, node(), pod("p")), manifest(tmp_path, pod("q"))
     assert run(["explain", "-f", where, "p", "--pod", new]) == 2
-    assert "give one pod" in capsys.readouterr().err
+    assert "give exactly one of NAMESPACE/POD" in capsys.readouterr().err
 
 
 def test_claims_that_controllers_will_make_are_there(tmp_path: Path, capsys: Captured) -> None:

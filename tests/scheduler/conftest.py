@@ -17,7 +17,6 @@ from bayplan.client.errors import NotFoundError
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -25,6 +24,7 @@ from bayplan.kube.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
 from tests.client.conftest import access, namespace
 from tests.client.conftest import client as plain_client

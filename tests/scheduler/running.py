@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from bayplan.client import Client, Untyped
 from bayplan.fit import Profile
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.pods import Pod
 from bayplan.observe import LiveSnapshot
 from bayplan.scheduler.config import SchedulerSettings, default_settings
@@ -40,7 +40,7 @@ class Running:
         assert self._daemon.scheduler is not None
         return self._daemon.scheduler
 
-    def _heard(self, _: Event) -> None:
+    def _heard(self, _: ClusterEvent) -> None:
         self._news.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -52,7 +52,7 @@ class Running:
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """A pod as the API server has said it is."""
-        return self.live.copy_of(Pod).get(f"{namespace}/{name}")
+        return self.live.cached(Pod).get(f"{namespace}/{name}")
 
     def node_of(self, namespace: str, name: str) -> str:
         found = self.pod(namespace, name)

@@ -13,11 +13,11 @@ from bayplan.client.errors import UnreachableError
 from bayplan.fit import Assumption, Snapshot
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.bind_results import SEEN_WITHIN, BindResults
-from bayplan.scheduler.binding import Gone, Job
+from bayplan.scheduler.binding import BindJob, Gone
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.context import Recorders, SchedulerContext
 from bayplan.scheduler.metrics import SchedulerMetrics
-from bayplan.scheduler.queue import Place
+from bayplan.scheduler.queue import SubQueue
 from bayplan.scheduler.status_patcher import StatusPatcher
 from tests.builders import make_node, make_pod
 
@@ -67,7 +67,7 @@ async def test_a_failed_look_is_repeated_and_the_room_kept_meanwhile() -> None:
     assert it.snapshot.assumptions() == [it.assumption]
     await it.wait(SEEN_WITHIN)
     assert (it.answers, it.snapshot.assumptions()) == ([], [])
-    assert it.context.queue.count(Place.BACKOFF) == 1  # until the watch too says that it is gone
+    assert it.context.queue.count(SubQueue.BACKOFF) == 1  # until the watch too says that it is gone
 
 
 async def test_a_pod_that_was_not_bound_after_all_is_tried_again() -> None:
@@ -75,7 +75,7 @@ async def test_a_pod_that_was_not_bound_after_all_is_tried_again() -> None:
     it.answers.append(it.pod)
     await it.wait(SEEN_WITHIN + 1)
     assert it.snapshot.assumptions() == []
-    assert it.context.queue.count(Place.BACKOFF) == 1
+    assert it.context.queue.count(SubQueue.BACKOFF) == 1
 
 
 async def test_a_pod_that_is_bound_is_taken_as_seen() -> None:
@@ -95,6 +95,8 @@ async def test_who_is_said_to_be_gone_is_tried_again_after_its_rest_whatever_els
     it = Bound()
     entry = it.context.queue.get("u")
     assert entry is not None
-    it.context.news.clear()
-    BindResults(it.context, it.read).ended(Job(entry, it.pod, "n", it.assumption, 0.0, 0.0), Gone())
-    assert it.context.news.is_set()
+    it.context.wakeup.clear()
+    BindResults(it.context, it.read).ended(
+        BindJob(entry, it.pod, "n", it.assumption, 0.0, 0.0), Gone()
+    )
+    assert it.context.wakeup.is_set()

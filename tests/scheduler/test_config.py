@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.scheduler.config import SchedulerSettings, default_settings, parse_settings
+from bayplan.fit import PluginSet
+from bayplan.fit.plugins.node_resources_fit.arguments import ResourceFitSettings, StrategyType
+from bayplan.fit.plugins.registry import bind_timeout
+from bayplan.fit.preemption import CandidateBounds
+from bayplan.fit.requirements.default_spread import SpreadDefaults
+from bayplan.scheduler.config import SchedulerSettings, default_settings, parse_settings, plugin_set
 from bayplan.scheduler.config.plugins import PLUGINS
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -101,9 +106,10 @@ profiles:
     expected = {**DEFAULT_SCORES, "NodeAffinity": 7}
     del expected["ImageLocality"]
     assert dict(packing.scores) == expected
-    assert packing.args.strategy == "MostAllocated"
-    assert packing.args.strategy_resources == (("cpu", 3), ("nvidia.com/gpu", 1))
-    assert plain.args.strategy == "LeastAllocated"
+    strategy = plugin_set(packing).args_of(ResourceFitSettings).strategy
+    assert strategy.type is StrategyType.MOST_ALLOCATED
+    assert strategy.resources == (("cpu", 3), ("nvidia.com/gpu", 1))
+    assert plugin_set(plain).args == ()
 
 
 @pytest.mark.parametrize(
@@ -155,7 +161,7 @@ def test_what_we_have_not_can_be_switched_off() -> None:
     ("text", "said"),
     [
         ("extenders: [{urlPrefix: http://x}]", "config.yaml:3: extenders: are not supported"),
-        ("percentageOfNodes: 5", "percentageOfNodes: there is no such field"),
+        ("percentageOfNodes: 5", "percentageOfNodes: unknown field"),
         ("profiles: [{schedulerName: a}, {schedulerName: a}]", "profiles[1].schedulerName"),
         ("profiles: [{}, {schedulerName: a}]", "profiles[0].schedulerName: is missing"),
         ("profiles: [{schedulerName: 'a b'}]", "profiles[0].schedulerName"),
@@ -165,7 +171,7 @@ def test_what_we_have_not_can_be_switched_off() -> None:
         ("parallelism: 0", "parallelism"),
         ("leaderElection: {resourceLock: endpoints}", "resourceLock: must be leases"),
         ("leaderElection: {leaseDuration: 5s}", "leaderElection: leader election needs"),
-        ("leaderElection: {retryPeriod: soon}", "retryPeriod: 'soon' is no duration"),
+        ("leaderElection: {retryPeriod: soon}", "retryPeriod: 'soon' is not a duration"),
         ("leaderElection: {resourceName: A/B}", "leaderElection.resourceName"),
         ("clientConnection: {qps: .nan}", "clientConnection.qps"),
         ("clientConnection: {burst: -1}", "clientConnection.burst"),
@@ -188,7 +194,7 @@ def test_what_we_have_not_can_be_switched_off() -> None:
         (plugins("permit: {enabled: [{name: NodeName}]}"), "nothing to do at permit"),
         (args("NodeName", "a: 1"), "NodeName takes none"),
         (args("Mine", "a: 1"), "there is no plugin 'Mine'"),
-        (args("NodeResourcesFit", "a: 1"), "profiles[0].pluginConfig[0].args.a: there is no such"),
+        (args("NodeResourcesFit", "a: 1"), "profiles[0].pluginConfig[0].args.a: unknown field"),
         (args("NodeResourcesFit", "kind: NodeAffinityArgs"), "must be NodeResourcesFitArgs"),
         (args("NodeResourcesFit", "scoringStrategy: {type: Best}"), "must be one of LeastAlloc"),
         (args("NodeResourcesFit", "scoringStrategy: {resources: [{name: cpu, weight: 101}]}"),
@@ -206,11 +212,11 @@ def test_what_we_have_not_can_be_switched_off() -> None:
          "resources[0].weight: must be 1"),
         (args("InterPodAffinity", "hardPodAffinityWeight: 101"), "hardPodAffinityWeight"),
         (args("NodeAffinity", "addedAffinity: {required: {}}"),
-         "args.addedAffinity.required: there is no such field"),
+         "args.addedAffinity.required: unknown field"),
         (args("NodeAffinity",
               "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
               "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, valuse: [b]}]}]}}"),
-         "nodeSelectorTerms[0].matchExpressions[0].valuse: there is no such field"),
+         "nodeSelectorTerms[0].matchExpressions[0].valuse: unknown field"),
         (args("NodeAffinity",
               "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
               "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In}]}]}}"),
@@ -275,26 +281,32 @@ leaderElection:
 
 
 def test_arguments_of_plugins_are_heeded() -> None:
-    spread = read(args("PodTopologySpread", "defaultingType: List")).profiles[0].args
-    assert spread.default_constraints == ()
-    assert read().profiles[0].args.default_constraints is None
+    spread = plugins_of(args("PodTopologySpread", "defaultingType: List"))
+    assert spread.args_of(SpreadDefaults).constraints == ()
+    assert plugins_of().args_of(SpreadDefaults).constraints is None
     text = """
 defaultingType: List
 defaultConstraints: [{maxSkew: 3, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway}]
 """
-    (constraint,) = read(args("PodTopologySpread", text)).profiles[0].args.default_constraints or ()
+    defaults = plugins_of(args("PodTopologySpread", text)).args_of(SpreadDefaults)
+    (constraint,) = defaults.constraints or ()
     assert (constraint.max_skew, constraint.topology_key) == (3, "zone")
-    bound = read(args("VolumeBinding", "bindTimeoutSeconds: 30")).profiles[0].args
-    assert bound.bind_timeout == 30.0
+    bound = plugins_of(args("VolumeBinding", "bindTimeoutSeconds: 30"))
+    assert (bind_timeout(bound), bind_timeout(plugins_of())) == (30.0, 600.0)
+    few = plugins_of(args("DefaultPreemption", "minCandidateNodesAbsolute: 7"))
+    assert few.args_of(CandidateBounds) == CandidateBounds(percentage=10, absolute=7)
     ratio = """
 scoringStrategy:
   type: RequestedToCapacityRatio
   requestedToCapacityRatio: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}]}
 """
-    assert read(args("NodeResourcesFit", ratio)).profiles[0].args.strategy_shape == (
-        (0, 0),
-        (100, 10),
-    )
+    settings = plugins_of(args("NodeResourcesFit", ratio)).args_of(ResourceFitSettings)
+    assert settings.strategy.shape == ((0, 0), (100, 10))
+
+
+def plugins_of(text: str = "") -> PluginSet:
+    """Return the plugins of the first profile."""
+    return plugin_set(read(text).profiles[0])
 
 
 POINTS = st.sampled_from(["multiPoint", "filter", "score", "preScore", "preFilter", "bind", "no"])

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from bayplan.client import Client, Untyped, merge
+from bayplan.fit.plugins.volume_binding import BindTimeout
 from bayplan.kube.storage import (
     BIND_COMPLETED,
     SELECTED_NODE,
@@ -72,7 +73,7 @@ def pod_with(namespace: str, name: str, claim_name: str) -> Untyped:
 
 
 def claim_of(it: Running, namespace: str, name: str) -> PersistentVolumeClaim:
-    return it.live.copy_of(PersistentVolumeClaim)[f"{namespace}/{name}"]
+    return it.live.cached(PersistentVolumeClaim)[f"{namespace}/{name}"]
 
 
 async def complete(client: Client, namespace: str, name: str, volume_name: str) -> None:
@@ -87,7 +88,7 @@ async def complete(client: Client, namespace: str, name: str, volume_name: str) 
 def impatient(seconds: float) -> SchedulerSettings:
     settings = default_settings(["bayplan"])
     (profile,) = settings.profiles
-    hasty = replace(profile, args=replace(profile.args, bind_timeout=seconds))
+    hasty = replace(profile, args=(BindTimeout(seconds),))
     return replace(settings, profiles=(hasty,))
 
 
@@ -101,7 +102,7 @@ async def test_a_claim_gets_the_volume_that_was_decided(
     await client.patch(PersistentVolume, "bayplan-v", change=available, subresource="status")
     await client.create(claim(namespace, "data"))
     async with scheduling(client) as it:
-        volumes = it.live.copy_of(PersistentVolume)
+        volumes = it.live.cached(PersistentVolume)
         await client.create(pod_with(namespace, "p", "data"))
         await it.until(lambda: volumes["bayplan-v"].spec.claim_ref is not None)
         reference = volumes["bayplan-v"].spec.claim_ref

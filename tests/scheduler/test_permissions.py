@@ -15,8 +15,8 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.storage import SELECTED_NODE, PersistentVolumeClaim
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.accounts import restricted, write_token
@@ -71,7 +71,7 @@ async def _schedules(admin: Client, client: Client) -> None:
         await it.until(lambda: bool(_selected(it)))
         await admin.create(pod_of_queue("default", "queued", queue="bayplan-team"))
         await it.placed("default", "queued")
-        await it.scheduler.batch.standing.say_all()
+        await it.scheduler.batch.status_writer.write_all()
         for recorder in it.scheduler.recorders:
             await recorder.drain()
     finally:
@@ -87,7 +87,7 @@ async def _schedules(admin: Client, client: Client) -> None:
 
 
 def _selected(it: Running) -> str:
-    found = it.live.copy_of(PersistentVolumeClaim).get("default/c")
+    found = it.live.cached(PersistentVolumeClaim).get("default/c")
     return "" if found is None else found.metadata.annotations.get(SELECTED_NODE, "")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import Backoff
-from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
+from bayplan.scheduler.queue import QueuedPod, SchedulingQueue, SubQueue
 from tests.builders import make_pod
 
 FIT = frozenset({"NodeResourcesFit"})
@@ -16,16 +16,16 @@ PORTS = frozenset({"NodePorts"})
 class ByName:
     """An event is the name of the plugin that it helps; pods are alike by their first letter."""
 
-    def __init__(self, *, alike: bool = False, apart: bool = False) -> None:
-        self.alike, self.apart = alike, apart
+    def __init__(self, *, known_refusals: bool = False, apart: bool = False) -> None:
+        self.known_refusals, self.apart = known_refusals, apart
         self.apart_by_name: list[str] = []
-        self.asked: list[str] = []
+        self.nonzero: list[str] = []
 
     def priority(self, pod: Pod) -> int:
         return pod.spec.priority or 0
 
-    def likeness(self, pod: Pod) -> str | None:
-        return pod.name[0] if self.alike else None
+    def signature(self, pod: Pod) -> str | None:
+        return pod.name[0] if self.known_refusals else None
 
     def concerns(self, plugins: frozenset[str], event: str) -> bool:
         return event != "nobody's"
@@ -37,7 +37,7 @@ class ByName:
         return None if self.apart else self.apart_by_name
 
     def helps(self, pod: Pod, plugins: frozenset[str], event: str) -> bool:
-        self.asked.append(pod.name)
+        self.nonzero.append(pod.name)
         return event in plugins
 
 
@@ -79,7 +79,7 @@ def test_a_refused_pod_waits_for_an_event_that_may_help_it() -> None:
     q = queue()
     q.put(pod("p"), 0.0)
     q.refused(take(q, 0.0), FIT, 0.0)
-    assert q.count(Place.UNSCHEDULABLE) == 1
+    assert q.count(SubQueue.UNSCHEDULABLE) == 1
     assert q.wake("NodePorts", 5.0) == 0
     assert popped(q, 5.0) is None
     assert q.wake("NodeResourcesFit", 6.0) == 1
@@ -91,7 +91,7 @@ def test_a_pod_woken_early_rests_first_but_only_while_there_is_other_work() -> N
     q.put(pod("p"), 0.0)
     q.refused(take(q, 0.0), FIT, 0.0)
     q.wake("NodeResourcesFit", 0.1)
-    assert q.count(Place.BACKOFF) == 1
+    assert q.count(SubQueue.BACKOFF) == 1
     q.put(pod("other", -1), 0.2)
     assert popped(q, 0.2) == "other"
     assert popped(q, 0.3) == "p"  # as kube-scheduler: the resting one, since nothing else is there
@@ -159,7 +159,7 @@ def test_a_tried_pod_goes_behind_its_equals() -> None:
 def test_gated_pods_are_held_until_their_gates_are_gone() -> None:
     q = queue()
     q.put(make_pod("p").uid("p").gate("example.com/wait").obj(), 0.0)
-    assert q.count(Place.GATED) == 1
+    assert q.count(SubQueue.GATED) == 1
     q.wake("anything", 1.0)
     assert popped(q, 1000.0) is None
     assert q.next_due() is None
@@ -174,7 +174,7 @@ def test_what_happens_while_a_pod_is_decided_is_not_lost_on_it(helpful: bool) ->
     entry = take(q, 0.0)
     q.wake("NodeResourcesFit" if helpful else "NodePorts", 0.1)
     q.refused(entry, FIT, 0.2)
-    assert entry.place is (Place.BACKOFF if helpful else Place.UNSCHEDULABLE)
+    assert entry.subqueue is (SubQueue.BACKOFF if helpful else SubQueue.UNSCHEDULABLE)
 
 
 def test_what_happened_before_a_pod_was_looked_at_does_not_count() -> None:
@@ -186,7 +186,7 @@ def test_what_happened_before_a_pod_was_looked_at_does_not_count() -> None:
     second = take(q, 0.2)
     q.refused(second, FIT, 0.3)
     q.refused(first, FIT, 0.3)
-    assert (first.place, second.place) == (Place.BACKOFF, Place.UNSCHEDULABLE)
+    assert (first.subqueue, second.subqueue) == (SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE)
 
 
 def test_events_are_kept_only_for_those_who_may_ask() -> None:
@@ -218,7 +218,7 @@ def test_a_pod_that_is_gone_is_gone_wherever_it_was() -> None:
     q.refused(flying, FIT, 1.0)  # it came back too late
     assert [popped(q, 400.0) for _ in range(3)] == ["e", "f", None]
     assert len(q) == 2  # in flight
-    assert q.count(Place.IN_FLIGHT) == 2
+    assert q.count(SubQueue.IN_FLIGHT) == 2
 
 
 def test_a_changed_pod_keeps_its_place_in_its_new_order() -> None:
@@ -233,7 +233,7 @@ def test_a_changed_pod_keeps_its_place_in_its_new_order() -> None:
     q.put(newer, 5.0)
     changed = q.get("a")
     assert changed is not None
-    assert (changed.place, changed.pod) == (Place.UNSCHEDULABLE, newer)
+    assert (changed.subqueue, changed.pod) == (SubQueue.UNSCHEDULABLE, newer)
 
 
 def test_a_pod_that_changes_while_it_is_decided_comes_back_as_it_is_now() -> None:
@@ -261,28 +261,28 @@ def test_activating_a_pod_ends_its_rest_and_its_wait() -> None:
 
 
 def test_pods_that_are_alike_are_asked_together() -> None:
-    judge = ByName(alike=True)
+    judge = ByName(known_refusals=True)
     q = queue(judge)
     for name in ("a1", "a2", "a3", "b1"):
         q.put(pod(name), 0.0)
     for _ in range(4):
         q.refused(take(q, 0.0), FIT, 0.0)
     assert q.wake("nobody's", 1.0) == 0
-    assert judge.asked == []
+    assert judge.nonzero == []
     assert q.wake("NodePorts", 1.0) == 0
-    assert sorted(judge.asked) == ["a1", "b1"]
-    judge.asked.clear()
+    assert sorted(judge.nonzero) == ["a1", "b1"]
+    judge.nonzero.clear()
     judge.apart_by_name = ["a2", "a3", "nobody"]
     assert q.wake("NodePorts", 1.0) == 0
-    assert sorted(judge.asked) == ["a1", "a2", "a3", "b1"]
-    judge.asked.clear()
+    assert sorted(judge.nonzero) == ["a1", "a2", "a3", "b1"]
+    judge.nonzero.clear()
     judge.apart_by_name = ["a1"]
     assert q.wake("NodePorts", 1.0) == 0
-    assert sorted(judge.asked) == ["a1", "a2", "b1"]
-    judge.asked.clear()
+    assert sorted(judge.nonzero) == ["a1", "a2", "b1"]
+    judge.nonzero.clear()
     judge.apart = True
     assert q.wake("NodePorts", 1.0) == 0
-    assert sorted(judge.asked) == ["a1", "a2", "a3", "b1"]
+    assert sorted(judge.nonzero) == ["a1", "a2", "a3", "b1"]
     assert q.wake("NodeResourcesFit", 2.0) == 4
 
 
@@ -298,8 +298,8 @@ def test_what_matters_to_one_pod_wakes_that_pod_alone() -> None:
     assert not q.wake_one("c", "NodeResourcesFit", 5.0)
     assert not q.wake_one("nobody", "NodeResourcesFit", 5.0)
     q.refused(flying, FIT, 6.0)
-    assert (q.count(Place.ACTIVE), q.count(Place.UNSCHEDULABLE)) == (1, 1)
-    assert flying.place is Place.BACKOFF
+    assert (q.count(SubQueue.ACTIVE), q.count(SubQueue.UNSCHEDULABLE)) == (1, 1)
+    assert flying.subqueue is SubQueue.BACKOFF
 
 
 def test_hopeless_pods_of_high_priority_do_not_starve_the_others() -> None:
@@ -317,7 +317,7 @@ def test_hopeless_pods_of_high_priority_do_not_starve_the_others() -> None:
 
 def test_moves_are_told() -> None:
     told: list[tuple[str, str]] = []
-    q = queue(moved=lambda place, why: told.append((place.value, why)))
+    q = queue(on_move=lambda place, why: told.append((place.value, why)))
     q.put(pod("p"), 0.0)
     q.refused(take(q, 0.0), FIT, 0.0)
     q.wake("NodeResourcesFit", 5.0, why="NodeAdd")
@@ -330,7 +330,7 @@ def test_moves_are_told() -> None:
 
 
 def held_by_letter(letter: str) -> SchedulingQueue[str]:
-    return queue(holds=lambda entry: entry.pod.name.startswith(letter))
+    return queue(is_held=lambda entry: entry.pod.name.startswith(letter))
 
 
 def test_a_held_pod_is_not_popped_and_is_decided_by_whoever_takes_it() -> None:
@@ -342,7 +342,7 @@ def test_a_held_pod_is_not_popped_and_is_decided_by_whoever_takes_it() -> None:
     assert [popped(q, 1.0) for _ in range(2)] == ["plain", None]
     entry = q.get("held")
     assert entry is not None
-    assert q.take(entry, 2.0).place is Place.IN_FLIGHT
+    assert q.take(entry, 2.0).subqueue is SubQueue.IN_FLIGHT
     assert (entry.attempts, entry.first_try) == (1, 2.0)
 
 
@@ -351,9 +351,9 @@ def test_a_held_pod_that_was_refused_is_held_again_when_something_may_help_it() 
     q.put(pod("held"), 0.0)
     (entry,) = q.newly_held()
     q.refused(q.take(entry, 0.0), FIT, 0.0)
-    assert (entry.place, q.newly_held()) == (Place.UNSCHEDULABLE, [])
+    assert (entry.subqueue, q.newly_held()) == (SubQueue.UNSCHEDULABLE, [])
     q.wake("NodeResourcesFit", 0.5)
-    assert entry.place is Place.BACKOFF
+    assert entry.subqueue is SubQueue.BACKOFF
     # Nothing else is active, so it need not rest: it is held again, not popped.
     assert popped(q, 0.6) is None
     assert q.newly_held() == [entry]
@@ -373,12 +373,12 @@ def test_a_held_pod_that_is_gone_is_not_told_of() -> None:
     q.put(pod("held"), 0.0)
     q.remove("held")
     assert q.newly_held() == []
-    assert q.count(Place.HELD) == 0
+    assert q.count(SubQueue.HELD) == 0
 
 
 def test_a_pod_is_held_only_when_its_gates_are_gone() -> None:
     q = held_by_letter("h")
     q.put(make_pod("held").uid("held").gate("g").obj(), 0.0)
-    assert (q.count(Place.GATED), q.newly_held()) == (1, [])
+    assert (q.count(SubQueue.GATED), q.newly_held()) == (1, [])
     q.put(pod("held"), 1.0)
     assert [entry.pod.name for entry in q.newly_held()] == ["held"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bayplan.kube.pods import Pod
-from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
+from bayplan.scheduler.queue import QueuedPod, SchedulingQueue, SubQueue
 from bayplan.scheduler.queue.subqueues import LONGEST_WAIT
 from tests.builders import make_pod
 
@@ -31,7 +31,7 @@ class Judging:
     def priority(self, pod: Pod) -> int:
         return pod.spec.priority or 0
 
-    def likeness(self, pod: Pod) -> int:
+    def signature(self, pod: Pod) -> int:
         return pod.spec.priority or 0
 
     def concerns(self, plugins: frozenset[str], event: str) -> bool:
@@ -74,7 +74,7 @@ class Queueing(RuleBasedStateMachine):
 
     @rule()
     def pop(self) -> None:
-        active = [entry for entry in self.queue if entry.place is Place.ACTIVE]
+        active = [entry for entry in self.queue if entry.subqueue is SubQueue.ACTIVE]
         entry = self.queue.pop(self.now)
         if active:
             assert entry is not None
@@ -89,11 +89,11 @@ class Queueing(RuleBasedStateMachine):
         entry, seen = self.flying.pop(data.draw(st.sampled_from(sorted(self.flying))))
         self.queue.refused(entry, plugins, self.now)
         if entry.pod.spec.scheduling_gates:
-            assert entry.place is Place.GATED
+            assert entry.subqueue is SubQueue.GATED
         elif plugins & set(seen):
-            assert entry.place is Place.BACKOFF
+            assert entry.subqueue is SubQueue.BACKOFF
         else:
-            assert entry.place is Place.UNSCHEDULABLE
+            assert entry.subqueue is SubQueue.UNSCHEDULABLE
 
     @precondition(lambda self: self.flying)
     @rule(data=st.data())
@@ -108,7 +108,7 @@ class Queueing(RuleBasedStateMachine):
         self.judge.apart, self.judge.apart_by_name = apart is None, apart or []
         self.queue.wake(event, self.now)
         for entry in self.queue:
-            assert not (entry.place is Place.UNSCHEDULABLE and event in entry.plugins)
+            assert not (entry.subqueue is SubQueue.UNSCHEDULABLE and event in entry.plugins)
 
     @rule(seconds=st.sampled_from([0.5, 1.0, 7.0, 400.0]))
     def wait(self, seconds: float) -> None:
@@ -121,12 +121,12 @@ class Queueing(RuleBasedStateMachine):
     @invariant()
     def every_pod_is_somewhere_once(self) -> None:
         assert {entry.uid for entry in self.queue} == set(self.there)
-        counted = Counter(entry.place for entry in self.queue)
-        for place in set(Place) - {Place.GONE}:
+        counted = Counter(entry.subqueue for entry in self.queue)
+        for place in set(SubQueue) - {SubQueue.GONE}:
             assert self.queue.count(place) == counted[place]
         for entry in self.queue:
             assert entry.pod is self.there[entry.uid]
-            assert (entry.place is Place.IN_FLIGHT) is (entry.uid in self.flying)
+            assert (entry.subqueue is SubQueue.IN_FLIGHT) is (entry.uid in self.flying)
 
     @invariant()
     def events_are_kept_for_flying_pods_only(self) -> None:

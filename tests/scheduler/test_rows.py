@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from bayplan.base.clock import LoopClock
-from bayplan.client.events import NoEvents
+from bayplan.client.events import NullEventRecorder
 from bayplan.fit import ClaimBinding, Snapshot
 from bayplan.kube.pods import Pod
 from bayplan.lab import run_virtually
@@ -61,16 +61,18 @@ def test_in_a_row_is_as_one_by_one(world: list[int], kinds: list[int], row: list
     assert together == run_virtually(_tried(world, pods, Forgetful()))
 
 
-async def _tried(world: list[int], pods: list[Pod], alike: dict[Hashable, Refused]) -> list[str]:
+async def _tried(
+    world: list[int], pods: list[Pod], known_refusals: dict[Hashable, Refused]
+) -> list[str]:
     """What comes of trying each pod once, in words."""
     snapshot = Snapshot(random_object(random.Random(seed)) for seed in world)
     lines: list[str] = []
     writes = ShownWrites(lambda key, text: lines.append(f"{key}: {text}"))
-    told = Recorders({NAME: NoEvents()}, SchedulerMetrics(CollectorRegistry()))
+    told = Recorders({NAME: NullEventRecorder()}, SchedulerMetrics(CollectorRegistry()))
     context = SchedulerContext(
-        snapshot, default_settings([NAME]), StatusPatcher(writes.say), told, LoopClock()
+        snapshot, default_settings([NAME]), StatusPatcher(writes.patch_status), told, LoopClock()
     )
-    context.alike = alike
+    context.known_refusals = known_refusals
     tries = SchedulingCycle(
         context, Binder(writes, NoVolumes(), lambda _job, _result: None), writes
     )
@@ -90,7 +92,7 @@ async def _tried(world: list[int], pods: list[Pod], alike: dict[Hashable, Refuse
 def _stands(context: SchedulerContext, pod: Pod) -> str:
     entry = context.queue.get(pod.metadata.uid)
     known = context.snapshot.get(Pod, pod.key)
-    where = f"{entry.place} {sorted(entry.plugins)}" if entry is not None else "gone"
+    where = f"{entry.subqueue} {sorted(entry.plugins)}" if entry is not None else "gone"
     return f"{pod.name} {where} on {known.spec.node_name if known is not None else '?'}"
 
 

@@ -6,7 +6,7 @@ from bayplan.client import Client, Untyped, merge
 from bayplan.client.resources import EVENTS
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.scheduler.queue import Place
+from bayplan.scheduler.queue import SubQueue
 from tests.scheduler.running import Running, node, pod, scheduling
 
 
@@ -38,7 +38,7 @@ async def test_a_refused_pod_says_why_and_is_placed_when_room_comes(
         assert it.said_of(namespace, "large").startswith(
             "0/1 nodes are available: 1 Insufficient cpu."
         )
-        assert it.scheduler.queue.count(Place.UNSCHEDULABLE) == 1
+        assert it.scheduler.queue.count(SubQueue.UNSCHEDULABLE) == 1
         await client.create(node("bayplan-b", cpu="2"))
         assert await it.placed(namespace, "large") == ["bayplan-b"]
 
@@ -50,7 +50,7 @@ async def test_a_gated_pod_waits_for_its_gates(client: Client, namespace: str) -
         await client.create(gated)
         await client.create(pod(namespace, "free"))
         await it.placed(namespace, "free")
-        assert it.scheduler.queue.count(Place.GATED) == 1
+        assert it.scheduler.queue.count(SubQueue.GATED) == 1
         ungate = merge({"spec": {"schedulingGates": None}})
         await client.patch(Pod, namespace, "gated", change=ungate)
         assert await it.placed(namespace, "gated") == ["bayplan-a"]
@@ -114,7 +114,7 @@ async def test_without_any_node_pods_wait_for_one_and_are_not_tried_over_and_ove
         await client.create(pod(namespace, "p"))
         await it.until(lambda: "no nodes available" in it.said_of(namespace, "p"))
         (entry,) = it.scheduler.queue
-        assert (entry.place, entry.attempts) == (Place.UNSCHEDULABLE, 1)
+        assert (entry.subqueue, entry.attempts) == (SubQueue.UNSCHEDULABLE, 1)
         await client.create(node("bayplan-a"))
         assert await it.placed(namespace, "p") == ["bayplan-a"]
 

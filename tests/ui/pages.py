@@ -12,10 +12,10 @@ from typing import Any
 import aiohttp
 
 from bayplan.kube.meta import KubeObject
-from bayplan.ui.answers import Answers
-from bayplan.ui.page import Page
-from bayplan.ui.serving import Guard, Serving, serve
-from bayplan.ui.still import still_page
+from bayplan.ui.answers import PageAnswers
+from bayplan.ui.dump import dump_page
+from bayplan.ui.page import ClusterPage
+from bayplan.ui.server import Guard, PageServerOptions, serve
 from bayplan.ui.tables import COLUMNS
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -34,14 +34,14 @@ class Noon:
         await asyncio.sleep(seconds)
 
 
-def page_of(*objects: KubeObject, answers: Answers | None = None) -> Page:
+def page_of(*objects: KubeObject, answers: PageAnswers | None = None) -> ClusterPage:
     """A page that has been drawn."""
-    page = still_page(objects, "test", Noon(), answers=answers)
-    page.picture.settle()
+    page = dump_page(objects, "test", Noon(), answers=answers)
+    page.picture.draw_all()
     return page
 
 
-def rows(page: Page, table: str) -> dict[str, dict[str, Any]]:
+def rows(page: ClusterPage, table: str) -> dict[str, dict[str, Any]]:
     """By id the rows of a table, by column."""
     named = COLUMNS[table]
     return {
@@ -50,11 +50,11 @@ def rows(page: Page, table: str) -> dict[str, dict[str, Any]]:
 
 
 @asynccontextmanager
-async def browsing(page: Page, guard: Guard | None = None) -> AsyncIterator[Browser]:
+async def browsing(page: ClusterPage, guard: Guard | None = None) -> AsyncIterator[Browser]:
     """A page that is served, and a client of it."""
     async with (
         page.running(),
-        serve(page, Serving(guard=guard or Guard())) as url,
+        serve(page, PageServerOptions(guard=guard or Guard())) as url,
         aiohttp.ClientSession(url) as session,
     ):
         yield Browser(session)

@@ -40,7 +40,7 @@ ALL = (
     Picture("ui-bays-dark", "shop", "#/bays?sel=node/worker-b1&colour=owner", scheme="dark"),
     Picture("ui-far", "fleet", "#/bays"),
     Picture("ui-near", "fleet", "#/bays?look=9.00,13.00,118.00"),
-    Picture("ui-quay", "shop", "#/quay?sel=pod/shop/ledger-16", EXPLAINED),
+    Picture("ui-pending", "shop", "#/pending?sel=pod/shop/ledger-16", EXPLAINED),
     Picture("ui-queues", "batch", "#/queues", "article.queue"),
     Picture("ui-plan", "shop", "#/plan", "article.plan"),
     Picture("ui-nodes", "shop", "#/nodes", "tbody tr"),

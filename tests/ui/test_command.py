@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.main import run
-from bayplan.cli.ui import serving
+from bayplan.cli.options.page import serving
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.codec import encode
@@ -74,7 +74,7 @@ def test_what_is_served_to_others_needs_the_token_that_is_printed() -> None:
         (["ui", "-f", "nowhere.json"], "nowhere.json"),
         (["ui", "nowhere.bpr"], "nowhere.bpr: No such file"),
         (["ui", "pyproject.toml"], "not a recording"),
-        (["ui", "r.bpr", "-f", EXAMPLE], "not two"),
+        (["ui", "r.bpr", "-f", EXAMPLE], "give only one of"),
         (["ui", "-f", EXAMPLE, "--listen", "here"], "must be ADDRESS:PORT"),
         (["ui", "-f", EXAMPLE, "--groups", "nowhere.yaml"], "nowhere.yaml"),
         (["ui", "-f", EXAMPLE, "--token-file", "nowhere"], "--token-file nowhere"),
@@ -123,7 +123,7 @@ async def test_a_live_cluster_is_recorded_for_a_while_however_long_it_takes_to_a
     assert out.decode().startswith(f"{file}: ")
     with Recording(file) as recording:
         assert recording.state_at(0.0).objects
-        assert recording.cut == 0
+        assert recording.truncated_bytes == 0
 
 
 def test_a_virtual_run_is_recorded_whole(
@@ -213,7 +213,10 @@ def test_a_cluster_goes_on_without_a_recording_that_cannot_be_written(tmp_path: 
     )
     assert "Traceback" not in told.stderr
     assert told.returncode == 0
-    assert f"--record {file}: File too large; what came before is there" in _joined(told.stderr)
+    assert (
+        f"--record {file}: File too large; recording stopped, the cluster keeps running"
+        in _joined(told.stderr)
+    )
     assert file.stat().st_size <= most
 
 

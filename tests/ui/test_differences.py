@@ -13,7 +13,7 @@ from bayplan.client import Change
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.observe import OBSERVED, Observer
-from bayplan.ui.journal import Journal
+from bayplan.ui.changelog import PageChangeLog
 from bayplan.ui.picture.picture import Picture
 from bayplan.ui.tables import Changes, Tables
 from tests.builders import make_node, make_pod
@@ -30,7 +30,7 @@ def told(changes: Changes) -> dict[str, Any]:
 
 def fresh(objects: list[KubeObject]) -> dict[str, dict[str, Any]]:
     picture = Picture(Snapshot(objects), Noon().now)
-    picture.settle()
+    picture.draw_all()
     return {name: dict(rows) for name, rows in picture.tables}
 
 
@@ -50,15 +50,15 @@ def test_differences_applied_to_the_first_state_give_what_is_drawn_afresh(
         old = there.pop((type(obj), obj.key), None)
         if type(obj) not in OBSERVED or (old is not None and rng.random() < 0.4):
             if old is not None:
-                observer.take(Change("deleted", old=old))
+                observer.handle(Change("deleted", old=old))
             continue
         there[type(obj), obj.key] = obj
-        observer.take(Change("added" if old is None else "updated", old=old, new=obj))
+        observer.handle(Change("added" if old is None else "updated", old=old, new=obj))
         if step % every == 0:
             picture.work()
             picture.finish()
             apply(page, told(picture.tables.take_changes()))
-    picture.settle()
+    picture.draw_all()
     apply(page, told(picture.tables.take_changes()))
     assert page == fresh(list(there.values()))
 
@@ -108,23 +108,23 @@ async def test_who_asks_for_changes_that_are_forgotten_is_told_to_start_again() 
 
 
 async def test_a_client_that_is_too_slow_is_told_to_start_again_and_holds_nothing() -> None:
-    journal = Journal()
-    listener = journal.listen(0, most=1000)
+    change_log = PageChangeLog()
+    listener = change_log.listen(0, most=1000)
     assert listener is not None
     for _ in range(50):
-        journal.add(b"x" * 100)
+        change_log.add(b"x" * 100)
     assert await listener.next() is None
-    assert not listener._waiting
+    assert not listener._queued
     listener.close()
-    assert journal.listeners == 0
+    assert change_log.listeners == 0
 
 
 async def test_a_journal_forgets_its_oldest_changes() -> None:
-    journal = Journal(most=10)
+    change_log = PageChangeLog(most=10)
     for number in range(25):
-        journal.add(b"%d" % number)
-    assert journal.listen(14) is None
-    listener = journal.listen(15)
+        change_log.add(b"%d" % number)
+    assert change_log.listen(14) is None
+    listener = change_log.listen(15)
     assert listener is not None
     entries = [await asyncio.wait_for(listener.next(), PATIENCE) for _ in range(10)]
     assert [entry.seq for entry in entries if entry is not None] == list(range(16, 26))

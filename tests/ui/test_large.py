@@ -15,11 +15,11 @@ from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube.events import Event
 from bayplan.kube.meta import Condition, KubeObject, ObjectMeta, ObjectReference
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, PodGroupSpec
+from bayplan.kube.volcano import PodGroup, PodGroupSpec
 from bayplan.observe import Observer
-from bayplan.ui import encoding
-from bayplan.ui.encoding import Source
-from bayplan.ui.picture.picture import MOST_MEANT, TRIGGERED, Picture
+from bayplan.ui import encoder
+from bayplan.ui.encoder import PageSource
+from bayplan.ui.picture.picture import MAX_TRIGGERS, TRIGGERED, Picture
 from bayplan.ui.tables import COLUMNS
 from tests.builders import make_node, make_pod
 from tests.ui.pages import NOW, browsing, page_of, tables_of
@@ -29,7 +29,7 @@ def _observed(*objects: KubeObject, limits: CacheLimits | None = None) -> tuple[
     observer = Observer(Snapshot(objects, limits=limits))
     picture = Picture(observer.snapshot, lambda: NOW)
     observer.listen(picture.hear)
-    picture.settle()
+    picture.draw_all()
     picture.tables.take_changes()
     return observer, picture
 
@@ -44,7 +44,7 @@ def test_a_state_in_many_parts_is_the_tables_as_they_were() -> None:
     nodes = [make_node(f"n{number}").obj() for number in range(5)]
     page = page_of(*nodes, *(make_pod(f"p{number}").node("n1").obj() for number in range(4500)))
     tables = page.picture.tables
-    taken = encoding.State(7, NOW, Source("live", "x", live=True), ["a note"], tables)
+    taken = encoder.PageState(7, NOW, PageSource("live", "x", live=True), ["a note"], tables)
     before = {name: dict(rows) for name, rows in tables}
     tables.drop("pods", "default/p0")
     plain, packed = taken.encoded()
@@ -67,15 +67,15 @@ def test_causes_are_asked_again_only_after_something_changed_that_they_rest_on()
     placed = make_pod("a").cpu("1").node("n1").obj()
     node = make_node("n1").capacity(cpu="2", memory="1Gi", pods=10).obj()
     observer, picture = _observed(node, placed, make_pod("w").cpu("2").obj())
-    assert not picture.waiting.ask_one()
+    assert not picture.pending.compute_one()
     for number in range(3):
         newer = _beats(placed, number)
-        observer.take(Change("updated", old=placed, new=newer))
+        observer.handle(Change("updated", old=placed, new=newer))
         placed = newer
     picture.work()
-    assert not picture.waiting.ask_one()
-    observer.take(Change("deleted", old=placed))
-    picture.settle()
+    assert not picture.pending.compute_one()
+    observer.handle(Change("deleted", old=placed))
+    picture.draw_all()
     assert [row[1] for row in picture.tables["waiting"].values()] == [Cause.SCHEDULER.value]
 
 
@@ -85,8 +85,8 @@ def test_where_nobody_waits_the_trail_of_changes_stays_short() -> None:
     trail = observer.snapshot.cluster.usage_changes
     for _ in range(trail._longest):
         pod = make_pod("p").node("n1").obj()
-        observer.take(Change("added", new=pod))
-        observer.take(Change("deleted", old=pod))
+        observer.handle(Change("added", new=pod))
+        observer.handle(Change("deleted", old=pod))
         if not trail.end % 1000:
             picture.work()
     picture.work()
@@ -102,7 +102,7 @@ def test_a_group_that_changes_its_queue_has_only_its_own_pods_drawn_anew() -> No
         group = msgspec.structs.replace(group, spec=PodGroupSpec(queue=queue))
         picture.put_pod_group(group, group.key)
         assert list(picture._pods) == ["default/mine"]
-        picture.settle()
+        picture.draw_all()
         assert picture.tables["pods"]["default/mine"][9] == queue
     picture.put_pod_group(None, group.key)
     assert list(picture._pods) == ["default/mine"]
@@ -115,7 +115,7 @@ def test_a_pod_that_starts_is_looked_at_again_once_however_often_it_is_told_of()
     observer, picture = _observed(make_node("n1").obj(), pod)
     for number in range(20):
         newer = _beats(pod, number)
-        observer.take(Change("updated", old=pod, new=newer))
+        observer.handle(Change("updated", old=pod, new=newer))
         pod = newer
         picture.work()
     assert len(picture._starting) == 1
@@ -124,7 +124,7 @@ def test_a_pod_that_starts_is_looked_at_again_once_however_often_it_is_told_of()
 def test_events_of_pods_that_are_long_gone_are_not_kept() -> None:
     _, picture = _observed(make_pod("w").obj())
     note = "pod triggered scale-up: [{general 1->2 (max: 9)}]"
-    for number in range(MOST_MEANT + 1):
+    for number in range(MAX_TRIGGERS + 1):
         name = f"gone-{number}" if number else "w"
         picture.put_event(
             Event(
@@ -136,4 +136,4 @@ def test_events_of_pods_that_are_long_gone_are_not_kept() -> None:
             )
         )
     picture.finish()
-    assert list(picture._meant) == ["default/w"]
+    assert list(picture._triggered) == ["default/w"]

@@ -14,18 +14,24 @@ import aiohttp
 import pytest
 
 from bayplan.base.clock import Clock
-from bayplan.base.pacing import RetryPolicy
-from bayplan.client import Client, Tuning, Untyped, connect, deletion, merge, untyped
+from bayplan.base.flowcontrol import RetryPolicy
+from bayplan.client import Client, ClientOptions, Untyped, connect, deletion, merge, untyped
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.pods import Pod
-from bayplan.observe.recorder import Recorder
-from bayplan.recordings import Identity, Recorded, Recording, RecordingWriter, identity_of
+from bayplan.observe.recorder import ClusterRecorder
+from bayplan.recordings import (
+    ObjectIdentity,
+    RecordedObject,
+    Recording,
+    RecordingWriter,
+    identity_of,
+)
 from bayplan.ui.live import LiveSource, live_page
-from bayplan.ui.serving import Serving, serve
+from bayplan.ui.server import PageServerOptions, serve
 from tests.accounts import restricted, write_token
 from tests.client.scripted import Scripted
-from tests.observe.test_recording import answering
+from tests.observe.test_recorder import answering
 from tests.patience import PATIENCE
 from tests.ui.pages import Browser, apply, tables_of
 
@@ -102,10 +108,10 @@ class Noting(RecordingWriter):
 
     def __init__(self, path: Path, start: datetime) -> None:
         super().__init__(path, name="test", start=start)
-        self.seen: dict[Identity, asyncio.Event] = defaultdict(asyncio.Event)
+        self.seen: dict[ObjectIdentity, asyncio.Event] = defaultdict(asyncio.Event)
 
-    def take(self, at: float, obj: Recorded) -> bool:
-        news = super().take(at, obj)
+    def record(self, at: float, obj: RecordedObject) -> bool:
+        news = super().record(at, obj)
         self.seen[identity_of(obj)].set()
         return news
 
@@ -115,7 +121,7 @@ async def looking(client: Client) -> AsyncIterator[Browser]:
     """Somebody who looks at the page of the client's cluster."""
     async with (
         live_page(client, LiveSource("test")) as page,
-        serve(page, Serving()) as url,
+        serve(page, PageServerOptions()) as url,
         aiohttp.ClientSession(url) as session,
     ):
         yield Browser(session)
@@ -162,7 +168,7 @@ async def test_what_may_not_be_read_is_noted_and_the_rest_is_shown(tmp_path: Pat
 async def test_a_kind_at_which_the_server_fails_is_noted_and_the_rest_is_shown() -> None:
     async with (
         Scripted(answering("/csinodes")) as server,
-        Client(server.access, Tuning(retries=RetryPolicy(attempts=1))) as client,
+        Client(server.access, ClientOptions(retries=RetryPolicy(attempts=1))) as client,
         looking(client) as browser,
     ):
         await followed(browser, lambda found: "n1" in found["nodes"])
@@ -180,16 +186,16 @@ async def test_a_recording_of_a_live_cluster_has_its_changes(tmp_path: Path) -> 
             opened.set_result(Noting(file, clock.now()))
             return opened.result()
 
-        task = asyncio.ensure_future(Recorder(begin).lead(client))
+        task = asyncio.ensure_future(ClusterRecorder(begin).lead(client))
         async with asyncio.timeout(PATIENCE):
             writer = await opened
-            await writer.seen[Identity("v1", "Node", "n1")].wait()
+            await writer.seen[ObjectIdentity("v1", "Node", "n1")].wait()
             await client.create(pod("web"))
-            await writer.seen[Identity("v1", "Pod", "default/web")].wait()
+            await writer.seen[ObjectIdentity("v1", "Pod", "default/web")].wait()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     with Recording(file) as recording:
         start, end = recording.state_at(0.0), recording.state_at(recording.seconds)
-    assert Identity("v1", "Node", "n1") in start.objects
-    assert Identity("v1", "Pod", "default/web") not in start.objects
-    assert Identity("v1", "Pod", "default/web") in end.objects
+    assert ObjectIdentity("v1", "Node", "n1") in start.objects
+    assert ObjectIdentity("v1", "Pod", "default/web") not in start.objects
+    assert ObjectIdentity("v1", "Pod", "default/web") in end.objects

@@ -19,8 +19,8 @@ from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
 from bayplan.recordings import Recording, RecordingWriter, identity_of
 from bayplan.ui.answers import report_answers
-from bayplan.ui.backend import NotOfferedError
-from bayplan.ui.encoding import Encoded
+from bayplan.ui.backend import NotAvailableError
+from bayplan.ui.encoder import Encoded
 from bayplan.ui.replay.backend import Replay
 from tests.builders import make_node, make_pod
 from tests.fit.worlds import random_object
@@ -49,13 +49,13 @@ def told(tmp_path: Path) -> Iterator[Replay]:
         type="Normal",
     )
     with RecordingWriter(tmp_path / "r.bpr", name="test", start=START) as writer:
-        writer.take(0.0, make_node("n1").capacity(cpu="4", memory="8Gi", pods=10).obj())
+        writer.record(0.0, make_node("n1").capacity(cpu="4", memory="8Gi", pods=10).obj())
         writer.flush()
-        writer.take(10.0, pod.obj())
-        writer.take(15.0, event)
-        writer.take(20.0, pod.node("n1").phase("Running").obj())
-        writer.take(30.0, make_node("n2").obj())
-        writer.gone(40.0, identity_of(pod.obj()))
+        writer.record(10.0, pod.obj())
+        writer.record(15.0, event)
+        writer.record(20.0, pod.node("n1").phase("Running").obj())
+        writer.record(30.0, make_node("n2").obj())
+        writer.record_deletion(40.0, identity_of(pod.obj()))
         writer.mark(60.0)
     with Recording(tmp_path / "r.bpr") as recording:
         replay = Replay(recording, "r.bpr", answers=report_answers(Profile()))
@@ -109,12 +109,12 @@ async def test_a_pod_is_explained_in_the_state_that_was_told(told: Replay) -> No
     for seq in there:
         assert json.loads(await told.explain("shop/web", seq))["pod"] == "shop/web"
     for seq in (None, played[-1]["seq"]):
-        with pytest.raises(LookupError, match="there is no pod shop/web"):
+        with pytest.raises(LookupError, match="pod shop/web does not exist"):
             await told.explain("shop/web", seq)
 
 
 async def test_a_recording_is_not_asked_for_what_it_has_not(told: Replay) -> None:
-    with pytest.raises(NotOfferedError):
+    with pytest.raises(NotAvailableError):
         await told.changes(-1, 10)
     assert told.listen(3) is not None
 
@@ -130,9 +130,9 @@ async def test_seeking_and_playing_agree_on_any_recording(
         for _ in range(steps):
             obj, at = random_object(rng), at + rng.choice([0.0, 0.7, 5.0])
             if rng.random() < 0.3:
-                writer.gone(at, identity_of(obj))
+                writer.record_deletion(at, identity_of(obj))
             else:
-                writer.take(at, obj)
+                writer.record(at, obj)
     with Recording(path) as recording:
         replay = Replay(recording, "r")
         state = plain(await replay.state(0.0))

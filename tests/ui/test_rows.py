@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.kube.events import Event
 from bayplan.kube.meta import ObjectMeta, ObjectReference
-from bayplan.kube.queueing import GROUP_NAME_ANNOTATIONS, PodGroup
+from bayplan.kube.volcano import GROUP_NAME_ANNOTATIONS, PodGroup
 from bayplan.nodegroups import TemplateNodeInfo
 from bayplan.ui.picture.groups import GroupFacts
 from tests.builders import (
@@ -65,7 +65,7 @@ def test_rails_say_the_limit_where_it_comes_from_and_that_it_is_exceeded() -> No
     )
     rail = rows(page, "rails")[f"n1 {DRIVER}"]
     assert (rail["used"], rail["limit"], rail["origin"], rail["over"]) == (2, 1, "CSINode", True)
-    assert "the limit is 1" in rows(page, "nodes")["n1"]["note"]
+    assert "limit 1" in rows(page, "nodes")["n1"]["note"]
 
 
 def test_a_driver_that_waiting_pods_need_and_a_node_lacks_is_missing_there() -> None:
@@ -121,8 +121,8 @@ def test_nodes_on_their_way_are_ghosts_that_the_pods_they_were_bought_for_know()
     )
     coming = {"cloud://1": True, "cloud://2": True, "cloud://3": False}
     facts = GroupFacts("blue", "cloud", 0, 5, 3, 0.5, template=template, instances=coming)
-    page.picture.groups.say("cloud", [facts])
-    page.picture.settle()
+    page.picture.groups.update("cloud", [facts])
+    page.picture.draw_all()
     nodes = rows(page, "nodes")
     assert {name: row["upcoming"] for name, row in nodes.items()} == {
         "cloud://1": True,
@@ -139,12 +139,12 @@ def test_nodes_on_their_way_are_ghosts_that_the_pods_they_were_bought_for_know()
 def test_a_ghost_is_gone_once_its_node_is_there() -> None:
     page = page_of()
     facts = GroupFacts("blue", "cloud", instances={"cloud://1": True})
-    page.picture.groups.say("cloud", [facts])
-    page.picture.settle()
+    page.picture.groups.update("cloud", [facts])
+    page.picture.draw_all()
     assert rows(page, "nodes")["cloud://1"]["upcoming"]
     node = make_node("n1").provider_id("cloud://1").obj()
     page.picture.snapshot.put(node)
-    page.picture.settle()
+    page.picture.draw_all()
     assert list(rows(page, "nodes")) == ["n1"]
     assert rows(page, "nodes")["n1"]["group"] == "blue"
 
@@ -162,7 +162,7 @@ nodeGroups:
     page.extras.take_untyped(
         {"kind": "ConfigMap", "metadata": meta, "data": {"status": status}}, gone=False
     )
-    page.picture.settle()
+    page.picture.draw_all()
     group = rows(page, "groups")["blue"]
     assert (group["min"], group["max"], group["target"], group["upcoming"]) == (1, 9, 2, 2)
     assert group["source"] == "autoscaler status"
@@ -182,9 +182,9 @@ def test_a_pod_that_does_not_start_for_minutes_is_stuck() -> None:
 
 def test_a_cloud_knows_its_groups_better_than_a_file_does() -> None:
     page = page_of()
-    page.picture.groups.say("declared", [GroupFacts("blue", "declared", max=3)])
-    page.picture.groups.say("cloud", [GroupFacts("blue", "cloud", max=9)])
-    page.picture.settle()
+    page.picture.groups.update("declared", [GroupFacts("blue", "declared", max=3)])
+    page.picture.groups.update("cloud", [GroupFacts("blue", "cloud", max=9)])
+    page.picture.draw_all()
     group = rows(page, "groups")["blue"]
     assert (group["max"], group["source"]) == (9, "cloud, declared")
 
@@ -196,8 +196,8 @@ def test_pods_are_of_the_queue_that_their_group_names() -> None:
     )
     assert rows(page, "pods")["default/p"]["queue"] == "default"
     page.extras.take(make_pod_group("gang").queue("research").obj())
-    page.picture.settle()
+    page.picture.draw_all()
     assert rows(page, "pods")["default/p"]["queue"] == "research"
     page.extras.drop(PodGroup, "default/gang")
-    page.picture.settle()
+    page.picture.draw_all()
     assert rows(page, "pods")["default/p"]["queue"] == "default"

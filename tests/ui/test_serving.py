@@ -7,7 +7,7 @@ from yarl import URL
 
 from bayplan.fit import Profile
 from bayplan.ui.answers import report_answers
-from bayplan.ui.serving import Guard
+from bayplan.ui.server import Guard
 from tests.builders import make_node, make_pod
 from tests.ui.pages import browsing, page_of, tables_of
 

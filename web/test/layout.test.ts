@@ -18,15 +18,15 @@ function fleet(count: number): Node[] {
   return Array.from({ length: count }, (_, i) => sized(i));
 }
 
-test("no two bays overlap, and each lies within its quay and its zone", () => {
+test("no two bays overlap, and each lies within its area and its zone", () => {
   const layout = layOut(fleet(100), ["empty"], "cpu", WINDOW);
   assert.equal(layout.bays.size, 100);
-  for (const quay of layout.quays) {
-    for (const bay of quay.bays) {
-      assert.ok(bay.x >= quay.x && bay.x + bay.w <= quay.x + quay.w);
-      assert.ok(bay.y >= quay.y && bay.y + bay.h <= quay.y + quay.h);
+  for (const area of layout.areas) {
+    for (const bay of area.bays) {
+      assert.ok(bay.x >= area.x && bay.x + bay.w <= area.x + area.w);
+      assert.ok(bay.y >= area.y && bay.y + bay.h <= area.y + area.h);
     }
-    for (const other of layout.quays) assert.ok(quay === other || !overlaps(quay, other));
+    for (const other of layout.areas) assert.ok(area === other || !overlaps(area, other));
   }
   const all = [...layout.bays.values()];
   all.forEach((bay, i) => {
@@ -34,9 +34,9 @@ test("no two bays overlap, and each lies within its quay and its zone", () => {
   });
 });
 
-test("a group without nodes has a quay", () => {
+test("a group without nodes has an area", () => {
   const layout = layOut(fleet(3), ["empty"], "cpu", WINDOW);
-  assert.ok(layout.quays.some((quay) => quay.group === "empty" && quay.bays.length === 0));
+  assert.ok(layout.areas.some((area) => area.group === "empty" && area.bays.length === 0));
 });
 
 test("a node twice as large has a hold twice as high", () => {
@@ -57,7 +57,7 @@ test("every bay is found at its own middle, and nothing is found beside it", () 
 test("what is drawn in a window is exactly the bays that overlap it", () => {
   const layout = layOut(fleet(400), [], "cpu", WINDOW);
   const view = { x: layout.w * 0.3, y: layout.h * 0.2, w: layout.w * 0.3, h: layout.h * 0.4 };
-  const drawn = new Set(layout.quays.flatMap((quay) => [...baysWithin(quay, view)]));
+  const drawn = new Set(layout.areas.flatMap((area) => [...baysWithin(area, view)]));
   for (const bay of layout.bays.values()) {
     if (overlaps(bay, view)) assert.ok(drawn.has(bay), bay.node.id);
   }

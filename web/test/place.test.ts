@@ -5,7 +5,7 @@ import { format, type Place, parse, START } from "../src/model/place";
 test("every place has an address that leads back to it", () => {
   const places: Partial<Place>[] = [
     {},
-    { view: "quay", selection: { kind: "waiting", id: "a/b c?&#%<script>" } },
+    { view: "pending", selection: { kind: "waiting", id: "a/b c?&#%<script>" } },
     { by: "memory", colour: "owner", query: "zone:a x&y=1" },
     { view: "events", type: "Warning", at: 12.5 },
     { selection: { kind: "pod", id: "ns/名前" }, look: [1.5, -2.25, 120] },

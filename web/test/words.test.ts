@@ -67,6 +67,6 @@ test("nodes that say the same are told together", () => {
 
 test("a change is told by what was counted before", () => {
   const before = { waiting: 3, nodes: 5 };
-  assert.equal(differences(before, { waiting: 1, nodes: 5 }), "1 pod waiting, before 3.");
+  assert.equal(differences(before, { waiting: 1, nodes: 5 }), "1 pod pending, before 3.");
   assert.equal(differences(before, before), "");
 });

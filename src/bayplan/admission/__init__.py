@@ -1,1 +1,1 @@
-"""The webhook: what is put right at the door, and what is not let in."""
+"""The webhook: the queue gate added to pods, and the validation of pods, queues and groups."""

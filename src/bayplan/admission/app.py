@@ -1,13 +1,13 @@
 """The webhook as an ASGI application over HTTPS: reviews in, reviews out, within bounds.
 
 What can be read as a review is answered by one, refusals and objects that make no sense included.
-What cannot be read gets a plain sentence and a status that says whose fault it is: never a 500.
+What cannot be read gets a plain sentence and a status of 4xx or 503: never a 500.
 
-The rules need the queues there are. Until those are known, questions that hang on them wait a
-little, and then are told to come back (503): what that means is for the failure policy.
+The rules need the existing queues. Until those are known, requests that depend on them wait a
+little, and then get a 503: the failure policy decides what follows.
 
-Connections that stand keep the certificate that they began with; API servers check it only when
-they connect. Stopping lets what is being answered be answered.
+Open connections keep the certificate that they began with; API servers check it only when they
+connect. Stopping finishes what is being answered.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ from time import perf_counter
 from typing import Any, TypeAlias
 
 from bayplan.admission.metrics import AdmissionMetrics
-from bayplan.admission.review import Fault, Question, ReviewError, Verdict, answer, read_question
+from bayplan.admission.review import (
+    FieldFault,
+    ReviewError,
+    ReviewRequest,
+    ReviewResponse,
+    encode_review,
+    read_review,
+)
 from bayplan.admission.rules import NEED_QUEUES, AdmissionRules
-from bayplan.client.serving.sockets import Uvicorn, https
+from bayplan.client.serving.sockets import UvicornServer, https_config
 
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 
@@ -47,7 +54,7 @@ class Reply:
     kind: bytes = TEXT
 
 
-class Refused(Exception):  # noqa: N818 - an outcome
+class RejectedRequest(Exception):  # noqa: N818 - an outcome
     """A request that is no review."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -66,7 +73,7 @@ class Bodies:
         """The whole body of a request; Refused if it is too large, too slow, or one too many."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if not headers.get(b"content-type", JSON).startswith(JSON):
-            raise Refused(415, "reviews are JSON")
+            raise RejectedRequest(415, "reviews are JSON")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > MOST_BYTES:
             raise _too_large()
@@ -74,7 +81,9 @@ class Bodies:
             async with asyncio.timeout(BODY_SECONDS):
                 return await self._received(receive)
         except TimeoutError:
-            raise Refused(408, f"the review did not come within {BODY_SECONDS:.0f} s") from None
+            raise RejectedRequest(
+                408, f"the review did not come within {BODY_SECONDS:.0f} s"
+            ) from None
 
     async def _received(self, receive: Receive) -> bytes:
         parts: list[bytes] = []
@@ -83,7 +92,7 @@ class Bodies:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise Refused(400, "the review was not sent whole")
+                    raise RejectedRequest(400, "the review was not sent whole")
                 part = message.get("body", b"")
                 size += len(part)
                 self._held += len(part)
@@ -98,11 +107,11 @@ class Bodies:
         if size > MOST_BYTES:
             raise _too_large()
         if self._held > self._most:
-            raise Refused(503, "too much is being sent at once")
+            raise RejectedRequest(503, "too much is being sent at once")
 
 
-def _too_large() -> Refused:
-    return Refused(413, f"a review has at most {MOST_BYTES} bytes")
+def _too_large() -> RejectedRequest:
+    return RejectedRequest(413, f"a review has at most {MOST_BYTES} bytes")
 
 
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
@@ -113,14 +122,14 @@ log = logging.getLogger(__name__)
 
 
 class AdmissionApp:
-    """Answers reviews."""
+    """Answers admission reviews."""
 
     def __init__(self, rules: AdmissionRules, metrics: AdmissionMetrics) -> None:
         self._rules = rules.by_path
         self._metrics = metrics
         self._bodies = Bodies()
         self.knows_queues = asyncio.Event()
-        """Set once the rules' book has all queues."""
+        """Set once the index has all queues."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -129,8 +138,8 @@ class AdmissionApp:
         began = perf_counter()
         try:
             reply = await self._answer(scope, receive)
-        except Refused as refused:
-            reply = refused.reply
+        except RejectedRequest as rejected:
+            reply = rejected.reply
         path = scope["path"] if scope["path"] in self._rules else "other"
         self._metrics.answered(path, reply.status, perf_counter() - began)
         await _send(reply, send)
@@ -138,18 +147,18 @@ class AdmissionApp:
     async def _answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
         path = scope["path"]
         if path not in self._rules:
-            raise Refused(404, "reviews are answered at " + ", ".join(self._rules))
+            raise RejectedRequest(404, "reviews are answered at " + ", ".join(self._rules))
         if scope["method"] != "POST":
-            raise Refused(405, "reviews are sent by POST")
+            raise RejectedRequest(405, "reviews are sent by POST")
         body = await self._bodies.read(scope, receive)
         try:
-            question = read_question(body)
+            request = read_review(body)
         except ReviewError as error:
-            raise Refused(400, str(error)) from None
+            raise RejectedRequest(400, str(error)) from None
         await self._queues_known(path)
-        verdict = self._judge(path, question)
-        self._metrics.judged(path, question.operation, verdict)
-        return Reply(200, answer(question, verdict), JSON)
+        response = self._review(path, request)
+        self._metrics.judged(path, request.operation, response)
+        return Reply(200, encode_review(request, response), JSON)
 
     async def _queues_known(self, path: str) -> None:
         if path in NEED_QUEUES and not self.knows_queues.is_set():
@@ -157,20 +166,20 @@ class AdmissionApp:
                 async with asyncio.timeout(QUEUES_SECONDS):
                     await self.knows_queues.wait()
             except TimeoutError:
-                raise Refused(503, "the queues are not known yet") from None
+                raise RejectedRequest(503, "the queues are not known yet") from None
 
-    def _judge(self, path: str, question: Question) -> Verdict:
+    def _review(self, path: str, request: ReviewRequest) -> ReviewResponse:
         try:
-            verdict = self._rules[path](question)
+            response = self._rules[path](request)
         except ReviewError as error:
-            verdict = Verdict((Fault("", str(error)),))
+            response = ReviewResponse((FieldFault("", str(error)),))
         except Exception:
-            log.exception("%s: no answer to review %s", path, question.uid)
-            raise Refused(503, "the review could not be judged; the log says why") from None
-        if not verdict.allowed:
-            what = f"{question.operation} {question.namespace}/{question.name}"
-            log.info("%s: %s refused: %s", path, what, "; ".join(map(str, verdict.faults)))
-        return verdict
+            log.exception("%s: no answer to review %s", path, request.uid)
+            raise RejectedRequest(503, "the review failed; see the log of the webhook") from None
+        if not response.allowed:
+            what = f"{request.operation} {request.namespace}/{request.name}"
+            log.info("%s: %s refused: %s", path, what, "; ".join(map(str, response.faults)))
+        return response
 
 
 async def _send(reply: Reply, send: Send) -> None:
@@ -179,7 +188,7 @@ async def _send(reply: Reply, send: Send) -> None:
         (b"content-length", str(len(reply.body)).encode()),
     ]
     if reply.status in {408, 413}:
-        headers.append((b"connection", b"close"))  # what is left of the body is nobody's
+        headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})
 
@@ -192,8 +201,10 @@ _MOST_AT_ONCE = 1024
 async def serving(
     app: AdmissionApp, listener: socket.socket, tls: ssl.SSLContext
 ) -> AsyncIterator[None]:
-    """Answer whoever connects for as long as the context lasts."""
-    server = Uvicorn(https(app, tls, grace_seconds=_GRACE_SECONDS, most_at_once=_MOST_AT_ONCE))
+    """Serve the app over HTTPS for as long as the context lasts."""
+    server = UvicornServer(
+        https_config(app, tls, grace_seconds=_GRACE_SECONDS, most_at_once=_MOST_AT_ONCE)
+    )
     task = await server.begin(listener, "webhook")
     try:
         yield

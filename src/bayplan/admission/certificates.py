@@ -1,4 +1,4 @@
-"""The webhook's certificate: its authority, when they are made anew, and where they come from.
+"""The webhook's certificate and its authority: renewal, and the Secret or files they come from.
 
 Everything is renewed when a third of its life is left. API servers must trust an authority before
 they meet what it has signed, and replicas do not act at the same moment, so an authority is
@@ -8,7 +8,7 @@ authority stays trusted.
 
 Replicas of the webhook share one Secret. Whichever finds that something is due writes it, on the
 version that it has read; who comes second is refused by the API server, reads again, and uses what
-the first has written. Files are somebody else's to renew (cert-manager's, say): they are read again
+the first has written. Files are renewed by others (such as cert-manager): they are read again
 whenever they change, and the authority behind them is not ours to install.
 """
 
@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives import serialization
 
 from bayplan.client import Client, Untyped, merge, untyped_kind
 from bayplan.client.errors import ConflictError, NotFoundError
-from bayplan.client.serving.certificates import Authority, KeyPair
+from bayplan.client.serving.certificates import CertificateAuthority, KeyPair
 
 _NAME = "bayplan-webhook"
 
@@ -51,15 +51,15 @@ class Bundle:
     """All that replicas share; PEM."""
 
     authority: KeyPair
-    """Who signs the next certificate."""
+    """The authority that signs the next certificate."""
     trusted: bytes
     """The certificates of all authorities that API servers are to trust."""
     serving: KeyPair = field(repr=False)
-    """What the webhook shows."""
+    """The certificate that the webhook serves."""
 
 
 class BundleError(ValueError):
-    """Certificates that cannot be used; the text says why, and holds no key."""
+    """Certificates that cannot be used; the text has the reason, and no key."""
 
 
 def renewed(kept: Bundle | None, names: Collection[str], now: datetime, lives: Lives) -> Bundle:
@@ -94,12 +94,12 @@ def end_of(pair: KeyPair) -> datetime:
 
 
 def _fresh(names: Collection[str], now: datetime, lives: Lives) -> Bundle:
-    authority = Authority.create(now, lives.authority, f"{_NAME}-ca").pair
+    authority = CertificateAuthority.create(now, lives.authority, f"{_NAME}-ca").pair
     return Bundle(authority, authority.certificate, _signed(authority, names, now, lives))
 
 
 def _followed_up(kept: Bundle, names: Collection[str], now: datetime, lives: Lives) -> Bundle:
-    authority = Authority.create(now, lives.authority, f"{_NAME}-ca").pair
+    authority = CertificateAuthority.create(now, lives.authority, f"{_NAME}-ca").pair
     serving = _signed(kept.authority, names, now, lives)
     return Bundle(authority, authority.certificate + kept.trusted, serving)
 
@@ -107,7 +107,7 @@ def _followed_up(kept: Bundle, names: Collection[str], now: datetime, lives: Liv
 def _signed(authority: KeyPair, names: Collection[str], now: datetime, lives: Lives) -> KeyPair:
     """A certificate that ends with its authority at the latest."""
     valid = min(lives.serving, end_of(authority) - now)
-    return Authority(authority).server_pair(sorted(names), now, valid, _NAME)
+    return CertificateAuthority(authority).server_pair(sorted(names), now, valid, _NAME)
 
 
 def _without_ended(bundle: Bundle, now: datetime) -> Bundle:
@@ -177,7 +177,7 @@ class Proof:
     """Empty if who is trusted is not ours to say."""
 
 
-class Source(Protocol):
+class CertificateSource(Protocol):
     """Where a certificate comes from."""
 
     async def current(self, client: Client) -> Proof:

@@ -1,15 +1,15 @@
-"""What the API server is told to send: the webhook's own configurations, kept in the cluster.
+"""The webhook configurations in the cluster: which requests the API server sends.
 
-They are narrow, so that whoever does not use queues never waits for the webhook. Selectors leave
+They are narrow, so that users without queues never wait for the webhook. Selectors leave
 out kube-system and the webhook's own namespace, or a cluster that starts anew would wait for a
 webhook that waits for the cluster. Match conditions leave out all pods but those that ask for
-something that is judged here.
+something that is checked here.
 
-The scheduler's bookkeeping, which goes on all the time, is looked at only where a spec or a state
-changes, and never hangs on the webhook, whatever the failure policy.
+The scheduler's status writes, which go on all the time, are sent only where a spec or a state
+changes, and never depend on the webhook, whatever the failure policy.
 
-One that is not there is made whole. In one that is there, only what is ours to keep up is changed:
-the authorities that API servers are to trust, and the failure policy if somebody asked for one.
+A missing one is created. In an existing one, only what is ours to keep up is changed:
+the authorities that API servers are to trust, and the failure policy if one is set.
 Where cert-manager puts its own authority in, that is left alone. An API server that knows no match
 conditions gets a configuration without: then it asks about every pod.
 """
@@ -26,8 +26,8 @@ from bayplan.admission import rules
 from bayplan.admission.review import PatchOperation
 from bayplan.client import Client, Resource, Untyped, json_patch, untyped_kind
 from bayplan.client.errors import AlreadyExistsError, InvalidError, NotFoundError
-from bayplan.kube.queueing import GATE_ANNOTATIONS, GROUP
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
+from bayplan.kube.volcano import GATE_ANNOTATIONS, GROUP
 
 FailurePolicy = Literal["Fail", "Ignore"]
 MUTATING = untyped_kind("MutatingWebhookConfiguration")
@@ -47,15 +47,14 @@ class Registration:
     url: str = ""
     """Where the webhook is, if not behind its service."""
     policy: FailurePolicy | None = None
-    """Fail, or what a configuration that is there says, unless it is said."""
+    """None for the policy of an existing configuration, or Fail."""
     schedulers: Sequence[str] = ("bayplan",)
     conditions: bool = True
-    """Whether API servers are told which pods to ask about; one that cannot heed that asks about
-    all of them."""
+    """Whether match conditions are set; an API server that does not know them sends all pods."""
 
 
 def mutating(registration: Registration) -> Untyped:
-    """The configuration of what is changed at the door."""
+    """Return the mutating configuration."""
     gate = _hook(registration, "gate.pods", rules.MUTATE_PODS, [_rule("", "pods", "CREATE")])
     gate["reinvocationPolicy"] = "IfNeeded"
     gate["matchConditions"] = [
@@ -66,7 +65,7 @@ def mutating(registration: Registration) -> Untyped:
 
 
 def validating(registration: Registration) -> Untyped:
-    """The configuration of what is refused at the door."""
+    """Return the validating configuration."""
     pods = _hook(registration, "pods", rules.VALIDATE_PODS, [_rule("", "pods", "CREATE")])
     judged = f"({_is_served(registration)}) || ({_asks_for_attach_limits()})"
     pods["matchConditions"] = [_condition("is-judged", judged)]
@@ -197,7 +196,7 @@ class Installer:
     registration: Registration
 
     async def install(self, client: Client, trusted: bytes) -> bool:
-        """Have API servers trust these authorities, if any; says whether something was written."""
+        """Write the trusted authorities, if any; returns whether something was written."""
         changed = False
         for resource, wanted in (
             (MUTATING, mutating(self.registration)),

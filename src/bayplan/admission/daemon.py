@@ -1,7 +1,7 @@
 """The webhook as a daemon: it follows the queues, keeps its certificates, and answers.
 
 Unlike others it is not elected: every replica answers. What they share, the Secret and the
-configurations, is written by whoever comes first (`certificates.sources`, `installing`).
+configurations, is written by the replica that comes first.
 
     daemon = WebhookDaemon(settings, registration, source)
     async with VirtualLab(spec, [daemon.lead], webhooks={daemon.service: daemon.app}) as lab: ...
@@ -20,15 +20,15 @@ from contextlib import AsyncExitStack
 from prometheus_client import CollectorRegistry
 
 from bayplan.admission.app import AdmissionApp, serving
-from bayplan.admission.book import QueueBook
-from bayplan.admission.certificates import BundleError, Proof, Source, end_of
+from bayplan.admission.certificates import BundleError, CertificateSource, Proof, end_of
 from bayplan.admission.configurations import Installer, Registration
 from bayplan.admission.metrics import AdmissionMetrics
+from bayplan.admission.queue_index import QueueIndex
 from bayplan.admission.rules import AdmissionRules, AdmissionSettings
 from bayplan.client import Client, Informers
 from bayplan.client.errors import ClientError
-from bayplan.client.serving.certificates import server_tls, show_pair
-from bayplan.kube.queueing import Queue
+from bayplan.client.serving.certificates import load_key_pair, server_tls
+from bayplan.kube.volcano import Queue
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS = 30.0
@@ -44,19 +44,19 @@ class WebhookDaemon:
         self,
         settings: AdmissionSettings,
         registration: Registration,
-        source: Source,
+        source: CertificateSource,
         *,
         registry: CollectorRegistry | None = None,
         check_seconds: float = CHECK_SECONDS,
     ) -> None:
-        self._book = QueueBook()
+        self._index = QueueIndex()
         self._metrics = AdmissionMetrics(registry or CollectorRegistry())
         self._installer = Installer(registration)
         self._source = source
         self._check_seconds = check_seconds
         self._tls = server_tls()
         self._shown: Proof | None = None
-        self.app = AdmissionApp(AdmissionRules(settings, self._book), self._metrics)
+        self.app = AdmissionApp(AdmissionRules(settings, self._index), self._metrics)
         self.service = f"{registration.namespace}/{registration.name}"
         """By which name API servers of the same process find it."""
         self.ready = asyncio.Event()
@@ -72,7 +72,7 @@ class WebhookDaemon:
             if listener is not None:
                 await stack.enter_async_context(serving(self.app, listener, self._tls))
             self.ready.set()
-            log.info("is ready")
+            log.info("webhook ready")
             stack.callback(self.ready.clear)
             while True:
                 await client.clock.sleep(self._check_seconds)
@@ -81,7 +81,7 @@ class WebhookDaemon:
     async def _follow(self, informers: Informers) -> None:
         queues = informers.of(Queue)
         await queues.synced.wait()
-        queues.on_change(self._book.take)
+        queues.on_change(self._index.take)
         self.app.knows_queues.set()
 
     async def _until_shown(self, client: Client) -> None:
@@ -96,7 +96,7 @@ class WebhookDaemon:
             changed = await self._installer.install(client, proof.trusted)
             await self._show(client, proof, heard=not changed or self._shown is None)
         except (ClientError, BundleError, OSError) as error:
-            log.warning("certificates and configurations could not be kept up: %s", error)
+            log.warning("updating certificates and configurations failed: %s", error)
             return False
         return True
 
@@ -105,7 +105,7 @@ class WebhookDaemon:
             return
         if not heard:
             await client.clock.sleep(SETTLE_SECONDS)
-        show_pair(self._tls, proof.pair)
+        load_key_pair(self._tls, proof.pair)
         self._shown = proof
         self._metrics.expiry.set(end_of(proof.pair).timestamp())
-        log.info("shows a certificate that ends at %s", end_of(proof.pair).isoformat())
+        log.info("serving a certificate that expires at %s", end_of(proof.pair).isoformat())

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from bayplan.admission.review import Verdict
+from bayplan.admission.review import ReviewResponse
 
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
@@ -48,7 +48,7 @@ class AdmissionMetrics:
         self._requests(path, str(status)).inc()
         self._seconds(path).observe(seconds)
 
-    def judged(self, path: str, operation: str, verdict: Verdict) -> None:
+    def judged(self, path: str, operation: str, response: ReviewResponse) -> None:
         """A review has its verdict."""
-        allowed = "patched" if verdict.patch else "allowed"
-        self._verdicts(path, operation, allowed if verdict.allowed else "refused").inc()
+        allowed = "patched" if response.patch else "allowed"
+        self._verdicts(path, operation, allowed if response.allowed else "refused").inc()

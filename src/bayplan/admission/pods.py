@@ -1,12 +1,12 @@
-"""Pods at admission: the gate that queue admission will remove, and what no pod may say.
+"""Pods at admission: the gate that queue admission will remove, and invalid annotations.
 
 Everything may be null, as clients write what they leave out.
 
-The gate is for pods of our own schedulers alone, since nobody else would ever remove it; and for
+The gate is for pods of our own schedulers alone, since no other would ever remove it; and for
 pods that still need a node, since the API server takes no gates from the others.
 
-What is refused: limits of attached volumes as something to ask for (a node has them, a pod cannot),
-and annotations about queues and groups that cannot mean anything.
+Refused are attach limits as requested resources (a node has them, a pod cannot request them), and
+invalid annotations about queues and groups.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
-from bayplan.admission.review import Fault, PatchOperation
+from bayplan.admission.review import FieldFault, PatchOperation
 from bayplan.base.values import shorten
 from bayplan.kube.meta import Struct
 from bayplan.kube.names import is_subdomain
-from bayplan.kube.queueing import (
+from bayplan.kube.resources import is_attach_limit
+from bayplan.kube.volcano import (
     GATE_ANNOTATIONS,
     GROUP_MIN_MEMBER,
     GROUP_NAME_ANNOTATIONS,
     PREEMPTABLE,
-    QUEUE_ALLOCATION_GATE,
     QUEUE_NAME_ANNOTATIONS,
+    QUEUE_SCHEDULING_GATE,
 )
-from bayplan.kube.resources import is_attach_limit
 
 DEFAULT_SCHEDULER = "default-scheduler"
 Amounts = dict[str, object] | None
 
 
-class Gate(Struct):
+class DraftGate(Struct):
     """A scheduling gate."""
 
     name: str | None = None
@@ -54,17 +54,17 @@ class DraftContainer(Struct):
 
 
 class DraftMeta(Struct):
-    """Who the pod is."""
+    """The metadata of a pod."""
 
     annotations: dict[str, str] | None = None
 
 
 class DraftSpec(Struct):
-    """What the pod asks for."""
+    """The spec of a pod."""
 
     scheduler_name: str | None = None
     node_name: str | None = None
-    scheduling_gates: list[Gate] | None = None
+    scheduling_gates: list[DraftGate] | None = None
     containers: list[DraftContainer] | None = None
     init_containers: list[DraftContainer] | None = None
     ephemeral_containers: list[DraftContainer] | None = None
@@ -73,7 +73,7 @@ class DraftSpec(Struct):
 
 
 class PodDraft(Struct):
-    """A pod that asks to be let in."""
+    """A pod to be admitted."""
 
     metadata: DraftMeta | None = None
     spec: DraftSpec = msgspec.field(default_factory=DraftSpec)
@@ -85,7 +85,7 @@ class PodDraft(Struct):
 
     @property
     def scheduler(self) -> str:
-        """Who is to place the pod."""
+        """The name of the pod's scheduler."""
         return self.spec.scheduler_name or DEFAULT_SCHEDULER
 
     def amounts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -116,36 +116,36 @@ _MOST_DIGITS = 9
 
 
 def gate_patch(pod: PodDraft, schedulers: Collection[str]) -> tuple[PatchOperation, ...]:
-    """What gives the pod its gate; nothing if it is to have none, or has it."""
-    if pod.scheduler not in schedulers or pod.spec.node_name or not _asks(pod):
+    """Return the patch that adds the gate; empty if the pod is to have none, or has it."""
+    if pod.scheduler not in schedulers or pod.spec.node_name or not _asks_for_gate(pod):
         return ()
-    gate = {"name": QUEUE_ALLOCATION_GATE}
+    gate = {"name": QUEUE_SCHEDULING_GATE}
     held = pod.spec.scheduling_gates
     if held is None:
         return ({"op": "add", "path": _GATES, "value": [gate]},)
-    if any(one.name == QUEUE_ALLOCATION_GATE for one in held):
+    if any(one.name == QUEUE_SCHEDULING_GATE for one in held):
         return ()
     return ({"op": "add", "path": f"{_GATES}/-", "value": gate},)
 
 
-def _asks(pod: PodDraft) -> bool:
+def _asks_for_gate(pod: PodDraft) -> bool:
     return any(pod.annotations.get(name) == "true" for name in GATE_ANNOTATIONS)
 
 
-def attach_limit_faults(pod: PodDraft) -> Iterator[Fault]:
-    """Where the pod asks for what only a node has."""
+def attach_limit_faults(pod: PodDraft) -> Iterator[FieldFault]:
+    """Yield where the pod requests attach limits, which only a node has."""
     for place, amounts in pod.amounts():
         for name in amounts:
             if is_attach_limit(name):
-                yield Fault(
+                yield FieldFault(
                     f"{place}[{name}]",
-                    "is how many volumes a node can attach, which a pod cannot ask for; a pod's"
-                    " volumes are counted by themselves",
+                    "is how many volumes a node can attach, which a pod cannot request; a pod's"
+                    " volumes are counted without it",
                 )
 
 
-def annotation_faults(pod: PodDraft) -> Iterator[Fault]:
-    """What the pod says of its queue and group that cannot be."""
+def annotation_faults(pod: PodDraft) -> Iterator[FieldFault]:
+    """Yield what is wrong with the annotations about queue and group."""
     yield from _names(pod, GROUP_NAME_ANNOTATIONS, "PodGroup")
     yield from _names(pod, QUEUE_NAME_ANNOTATIONS, "queue")
     yield from _words(pod, (*GATE_ANNOTATIONS, PREEMPTABLE))
@@ -154,18 +154,18 @@ def annotation_faults(pod: PodDraft) -> Iterator[Fault]:
         yield _fault(GROUP_MIN_MEMBER, written, "must be a whole number, 1 or more")
 
 
-def _names(pod: PodDraft, keys: Collection[str], what: str) -> Iterator[Fault]:
+def _names(pod: PodDraft, keys: Collection[str], what: str) -> Iterator[FieldFault]:
     """Names that must be names, and the same wherever they stand."""
-    said = {key: pod.annotations[key] for key in keys if pod.annotations.get(key)}
-    bad = {key: name for key, name in said.items() if not is_subdomain(name)}
+    names = {key: pod.annotations[key] for key in keys if pod.annotations.get(key)}
+    bad = {key: name for key, name in names.items() if not is_subdomain(name)}
     for key, name in bad.items():
         yield _fault(key, name, f"cannot be the name of a {what}")
-    if not bad and len(set(said.values())) > 1:
-        both = " and ".join(f"{key} says {name}" for key, name in said.items())
-        yield Fault("metadata.annotations", f"name more than one {what}: {both}")
+    if not bad and len(set(names.values())) > 1:
+        both = " and ".join(f"{key} is {name}" for key, name in names.items())
+        yield FieldFault("metadata.annotations", f"name more than one {what}: {both}")
 
 
-def _words(pod: PodDraft, keys: Collection[str]) -> Iterator[Fault]:
+def _words(pod: PodDraft, keys: Collection[str]) -> Iterator[FieldFault]:
     for key in keys:
         written = pod.annotations.get(key)
         if written is not None and written not in {"true", "false"}:
@@ -177,5 +177,5 @@ def _is_count(written: str) -> bool:
     return is_number and int(written) > 0
 
 
-def _fault(key: str, written: str, problem: str) -> Fault:
-    return Fault(f"metadata.annotations[{key}]", f"{shorten(written)} {problem}")
+def _fault(key: str, written: str, problem: str) -> FieldFault:
+    return FieldFault(f"metadata.annotations[{key}]", f"{shorten(written)} {problem}")

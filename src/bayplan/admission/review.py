@@ -1,7 +1,7 @@
-"""AdmissionReview: what an API server asks a webhook, what it is told, and amounts in it.
+"""AdmissionReview: the request of an API server, the response, and amounts in them.
 
-A question is decoded only as far as it must be: its object stays raw until a rule reads the part of
-it that it is about. So a field that nobody here asks for can be anything, and is nobody's problem.
+A request is decoded only as far as it must be: its object stays raw until a rule reads the part of
+it that it is about. So a field that is not used here can be anything.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ PatchOperation = Mapping[str, object]
 
 
 class ReviewError(ValueError):
-    """A question that cannot be understood; the text says why."""
+    """A request that cannot be read; the text has the reason."""
 
 
 class GroupResource(Struct):
-    """Which kind of object a question is about."""
+    """The kind of object of a request."""
 
     group: str = ""
     version: str = ""
     resource: str = ""
 
 
-class Question(Struct, gc=True):
-    """What is to be admitted."""
+class ReviewRequest(Struct, gc=True):
+    """The request of a review."""
 
     uid: str
     operation: Operation
@@ -60,11 +60,11 @@ class Question(Struct, gc=True):
 class _Review(Struct):
     api_version: str = ""
     kind: str = ""
-    request: Question | None = None
+    request: ReviewRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldFault:
     """A field that is wrong, and why."""
 
     field: str
@@ -75,30 +75,30 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer to a question: admitted unless there is a fault."""
+class ReviewResponse:
+    """The response to a request: allowed unless there is a fault."""
 
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[FieldFault, ...] = ()
     patch: tuple[PatchOperation, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> bool:
-        """Whether the object may come in."""
+        """Whether the object is admitted."""
         return not self.faults
 
 
-ADMITTED = Verdict()
+ADMITTED = ReviewResponse()
 _read_review = msgspec.json.Decoder(_Review).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def read_question(body: bytes) -> Question:
-    """The question of a review; ReviewError if there is none that can be read."""
+def read_review(body: bytes) -> ReviewRequest:
+    """Read the request of a review; ReviewError if it cannot be read."""
     try:
         review = _read_review(body)
     except _UNREADABLE as error:
-        raise ReviewError(f"not an {KIND}: {_said(error)}") from None
+        raise ReviewError(f"not an {KIND}: {_text_of(error)}") from None
     if (review.api_version, review.kind) != (API_VERSION, KIND):
         named = f"{shorten(review.kind)} of {shorten(review.api_version)}"
         raise ReviewError(f"not an {KIND} of {API_VERSION} but a {named}")
@@ -112,24 +112,24 @@ def read_part(decoder: msgspec.json.Decoder[StructT], raw: msgspec.Raw) -> Struc
     try:
         return decoder.decode(raw)
     except _UNREADABLE as error:
-        raise ReviewError(f"the object cannot be read: {_said(error)}") from None
+        raise ReviewError(f"the object cannot be read: {_text_of(error)}") from None
 
 
-def answer(question: Question, verdict: Verdict) -> bytes:
-    """The review that answers a question."""
-    response: dict[str, object] = {"uid": question.uid, "allowed": verdict.allowed}
-    if verdict.faults:
-        response["status"] = _status(question, verdict.faults)
-    elif verdict.patch:
-        response["patchType"] = "JSONPatch"
-        response["patch"] = base64.b64encode(_encode(verdict.patch)).decode()
-    if verdict.warnings:
-        response["warnings"] = [_clipped(text) for text in verdict.warnings]
-    return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+def encode_review(request: ReviewRequest, response: ReviewResponse) -> bytes:
+    """Return the review with the response to a request."""
+    fields: dict[str, object] = {"uid": request.uid, "allowed": response.allowed}
+    if response.faults:
+        fields["status"] = _status(request, response.faults)
+    elif response.patch:
+        fields["patchType"] = "JSONPatch"
+        fields["patch"] = base64.b64encode(_encode(response.patch)).decode()
+    if response.warnings:
+        fields["warnings"] = [_clipped(text) for text in response.warnings]
+    return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": fields})
 
 
-def _status(question: Question, faults: Sequence[Fault]) -> dict[str, object]:
-    gone = question.operation == "DELETE"
+def _status(request: ReviewRequest, faults: Sequence[FieldFault]) -> dict[str, object]:
+    gone = request.operation == "DELETE"
     causes = [{"field": fault.field, "message": fault.message} for fault in faults if fault.field]
     return {
         "status": "Failure",
@@ -140,7 +140,7 @@ def _status(question: Question, faults: Sequence[Fault]) -> dict[str, object]:
     }
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     return "nested too deeply" if isinstance(error, RecursionError) else _clipped(str(error))
 
 
@@ -148,17 +148,17 @@ def _clipped(text: str) -> str:
     return printable(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
 
 
-def amount_faults(place: str, written: Mapping[str, Quantity]) -> Iterator[Fault]:
+def amount_faults(place: str, written: Mapping[str, Quantity]) -> Iterator[FieldFault]:
     """What is wrong with the quantities of a map."""
     for name, quantity in written.items():
         try:
             read_amounts({name: quantity})
         except AmountError as error:
-            yield Fault(place, str(error))
+            yield FieldFault(place, str(error))
             continue
         whole = name == PODS or is_extended(name)
         if whole and parse(quantity).denominator != 1:
-            yield Fault(place, f"{name}: {quantity!r} is not a whole number")
+            yield FieldFault(place, f"{name}: {quantity!r} is not a whole number")
 
 
 def uncounted(place: str, written: Mapping[str, Quantity]) -> Iterator[str]:

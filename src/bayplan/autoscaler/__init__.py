@@ -1,6 +1,6 @@
-"""Nodes bought and given back: what pods need and no node has, volumes counted.
+"""Scale-up and scale-down of node groups, with attach limits of volumes counted.
 
 A loop reads the cluster and the cloud, decides in pure functions over a snapshot (`scaleup`,
-`scaledown`, `expanders`), keeps what it decided as a plan, and has it carried out. The words, names
-and defaults are Cluster Autoscaler's.
+`scaledown`, `expanders`), keeps its decisions as a plan, and executes it (`actuation`). Terms,
+names and defaults are Cluster Autoscaler's.
 """

@@ -1,7 +1,7 @@
-"""The autoscaler as a daemon: what it does while it leads.
+"""The autoscaler as a daemon, while it is leader.
 
-`lead` is a coroutine function of one client, as every daemon's is; which cluster, cloud, clock and
-process it is in it cannot tell.
+`lead` is a coroutine function of one client, as every daemon's is; it does not depend on the
+cluster, cloud, clock or process that it runs in.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from contextlib import AbstractAsyncContextManager
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, LateNodeCleanup
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, MissingDriverCleanup
 from bayplan.autoscaler.actuation.node_removal import (
     NodeRemoval,
     NodeRemovalContext,
     start_node_removal,
 )
 from bayplan.autoscaler.actuation.scale_up import ActuationContext
-from bayplan.autoscaler.cloudstate.reader import CloudReader, Expects, as_it_is, gpu_label
+from bayplan.autoscaler.cloudstate.reader import AmendTemplate, CloudReader, gpu_label, unchanged
 from bayplan.autoscaler.clusterview import ClusterViewBuilder, KnownObjects
 from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
@@ -29,18 +29,18 @@ from bayplan.autoscaler.expanders.chain import ExpanderFactory
 from bayplan.autoscaler.loop import Loop, LoopParts
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.plan import AutoscalerPlan
 from bayplan.autoscaler.providers.dry_run import DryRunProvider, Show
 from bayplan.autoscaler.scaledown.drain import Controllers
 from bayplan.autoscaler.status.configmap import StatusWriter
 from bayplan.autoscaler.status.gauges import Gauges
 from bayplan.autoscaler.status.report import StatusReport
 from bayplan.base.grace import finish_within
-from bayplan.client import Client, Informer, Recorder, Reporter, Selection, Untyped
-from bayplan.client.events import NoEvents, Notes
+from bayplan.client import ApiEventRecorder, Client, EventReporter, Informer, Selection, Untyped
+from bayplan.client.events import EventRecorder, NullEventRecorder
 from bayplan.client.resources import CONFIG_MAPS
 from bayplan.fit import Profile
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSIDriver, StorageClass
@@ -50,9 +50,9 @@ from bayplan.observe import LimitCollector, LimitWatch, LiveSnapshot, follow
 
 log = logging.getLogger(__name__)
 NAME = "cluster-autoscaler"
-"""Who events are from: whoever looks for them looks for this."""
+"""The reporting component of events, as Cluster Autoscaler's."""
 GRACE = 4.0
-"""Seconds to write what was said when the autoscaler is told to stop."""
+"""Seconds to write the last events when the autoscaler stops."""
 OpenCloud = Callable[[Client], AbstractAsyncContextManager[Provider]]
 
 
@@ -68,10 +68,10 @@ class AutoscalerDaemon:
         registry: CollectorRegistry | None = None,
         instance: str = "bayplan",
         show: Show | None = None,
-        expects: Expects = as_it_is,
+        amend_template: AmendTemplate = unchanged,
     ) -> None:
         self._cloud = cloud
-        self._expects = expects
+        self._amend_template = amend_template
         self._options = options or AutoscalerOptions()
         self._expanders = parse_expanders(self._options.expander)
         self._profile = profile or Profile()
@@ -81,27 +81,27 @@ class AutoscalerDaemon:
         self._scale_down = ScaleDownMetrics(registry)
         self._instance = instance
         self._show = show
-        """Where a dry run shows what it would do; None if it is none."""
+        """The output of a dry run; None if it is not a dry run."""
         self.loop: Loop | None = None
-        """The loop at work, while it leads."""
+        """The running loop, while it is leader."""
         self._limits: LimitWatch | None = None
         self.is_starting = False
-        """Whether it leads, and has not the whole picture yet."""
+        """Whether it is leader, and its informers have not synced yet."""
         self.ready = asyncio.Event()
-        """Set while it has."""
+        """Set while it is leader and its informers have synced."""
 
-    def plans(self) -> tuple[Plan, ...]:
-        """What the last loops decided, the newest last."""
+    def plans(self) -> tuple[AutoscalerPlan, ...]:
+        """The plans of the last loops, the newest last."""
         return tuple(self.loop.plans) if self.loop is not None else ()
 
     async def lead(self, client: Client) -> None:
-        """Buy and give back until cancelled."""
-        log.info("leads")
+        """Scale up and down until cancelled."""
+        log.info("became leader")
         self.is_starting = True
         notes = self._notes(client)
-        # The cloud first: whoever waits for it must not miss what the cluster says meanwhile.
+        # The cloud first: while it opens, no change of the cluster must be missed.
         async with self._cloud(client) as provider, follow(client, profile=self._profile) as live:
-            speaking = asyncio.ensure_future(notes.run())
+            recording = asyncio.ensure_future(notes.run())
             try:
                 self.loop = await self._begin(client, live, self._shown(provider), notes)
                 self.is_starting = False
@@ -111,23 +111,23 @@ class AutoscalerDaemon:
                 self.is_starting = False
                 self.ready.clear()
                 await _finish(notes, provider)
-                speaking.cancel()
+                recording.cancel()
                 if self.loop is not None:
                     await self.loop.close()
                 self.loop = self._limits = None
 
     async def _begin(
-        self, client: Client, live: LiveSnapshot, provider: Provider, notes: Notes
+        self, client: Client, live: LiveSnapshot, provider: Provider, notes: EventRecorder
     ) -> Loop:
         options, clock, snapshot = self._options, client.clock, live.snapshot
         daemon_sets = live.informers.of(DaemonSet)
-        drivers, classes = live.copy_of(CSIDriver), live.copy_of(StorageClass)
+        drivers, classes = live.cached(CSIDriver), live.cached(StorageClass)
         builder = ClusterViewBuilder(
             snapshot, KnownObjects(daemon_sets.objects, drivers, classes), options
         )
-        live.observer.listen(builder.hear)
+        live.observer.listen(builder.on_event)
         await live.synced()
-        # The scheduler writes events of what is wrong with limits; here it is logged and counted.
+        # The scheduler writes events about attach limits; here they are logged and counted.
         self._limits = LimitWatch(snapshot, _warn_of_node)
         self._limits.start(live.observer)
         await daemon_sets.synced.wait()
@@ -141,27 +141,29 @@ class AutoscalerDaemon:
         statuses = StatusWriter(self._profile.gates)
         writer = client if self._show is None else None
         node_removal = await self._node_removal(client, live, provider, recorder)
-        going = node_removal.actuator.deletions
+        deletions = node_removal.actuator.deletions
         parts = LoopParts(
-            reader=CloudReader(provider, options.group_defaults(), clock, self._expects),
+            reader=CloudReader(provider, options.group_defaults(), clock, self._amend_template),
             builder=builder,
             context=context,
             instance_cleanup=FailedInstanceCleanup(context, options),
-            node_cleanup=LateNodeCleanup(
+            node_cleanup=MissingDriverCleanup(
                 context, options, builder.node_states, writer, snapshot.pods_on
             ),
             expander_factory=ExpanderFactory(
                 self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
             ),
             node_removal=node_removal,
-            report=StatusReport(writer, options, builder, gauges, recorder, statuses, going),
+            report=StatusReport(writer, options, builder, gauges, recorder, statuses, deletions),
         )
         return Loop(parts, options, clock)
 
-    def _notes(self, client: Client) -> Notes:
+    def _notes(self, client: Client) -> EventRecorder:
         if self._show is not None:
-            return NoEvents()
-        return Recorder(client, Reporter(NAME, self._instance), apart_by_text=True)
+            return NullEventRecorder()
+        return ApiEventRecorder(
+            client, EventReporter(NAME, self._instance), distinguish_by_note=True
+        )
 
     def _shown(self, provider: Provider) -> Provider:
         return provider if self._show is None else DryRunProvider(provider, self._show)
@@ -171,7 +173,7 @@ class AutoscalerDaemon:
     ) -> NodeRemoval:
         jobs, daemon_sets = live.informers.of(Job), live.informers.of(DaemonSet)
         await jobs.synced.wait()
-        given = NodeRemovalContext(
+        context = NodeRemovalContext(
             client=client,
             provider=provider,
             controllers=Controllers(live.snapshot, jobs.objects, daemon_sets.objects),
@@ -179,14 +181,14 @@ class AutoscalerDaemon:
             recorder=recorder,
             metrics=self._scale_down,
         )
-        node_removal = await start_node_removal(given, acts=self._show is None)
-        for pod in live.copy_of(Pod).values():
-            node_removal.expendables.hear(Event.of(None, pod))
-        live.observer.listen(node_removal.expendables.hear)
+        node_removal = await start_node_removal(context, acts=self._show is None)
+        for pod in live.cached(Pod).values():
+            node_removal.expendables.on_event(ClusterEvent.of(None, pod))
+        live.observer.listen(node_removal.expendables.on_event)
         return node_removal
 
     def _priorities(self, live: LiveSnapshot) -> Informer[Untyped]:
-        """The ConfigMap of the priority expander, whether or not there is one."""
+        """The informer of the priority expander's ConfigMap."""
         which = Selection(self._options.namespace, fields=f"metadata.name={CONFIG_MAP}")
         return live.informers.of(CONFIG_MAPS, which)
 
@@ -195,12 +197,12 @@ def _warn_of_node(node: Node, _reason: str, text: str) -> None:
     log.warning("node %s: %s", node.name, text, extra={"node": node.name})
 
 
-async def _finish(notes: Notes, provider: Provider) -> None:
-    """Let what was said be written, and the cloud tidy up, if that does not take long."""
+async def _finish(notes: EventRecorder, provider: Provider) -> None:
+    """Write the last events and clean up the provider, within the grace time."""
     with contextlib.suppress(NodeGroupError):
         await finish_within(GRACE, _tidy_up(notes, provider))
 
 
-async def _tidy_up(notes: Notes, provider: Provider) -> None:
+async def _tidy_up(notes: EventRecorder, provider: Provider) -> None:
     await notes.drain()
     await provider.cleanup()

@@ -1,24 +1,26 @@
-"""What a loop decided: values that are carried out, served as JSON, and printed.
+"""The plan of a loop: values that are executed, served as JSON, and printed.
 
-Pods are told by their keys, `namespace/name`, and nodes and groups by their names. Whatever was
-considered and not done says why, and so does every pod that stays without a node.
+Pods are named by their keys, `namespace/name`, nodes and groups by their names. Every group that
+was considered and not chosen, every unschedulable pod and every unremovable node has its reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from bayplan.fit.plugins.plugin import Cause
 
-Status = Literal["nothing to do", "bought", "removing", "waiting", "unhealthy", "failed"]
+Status = Literal["nothing to do", "scaling up", "removing", "waiting", "unhealthy", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleUp:
-    """A group that grows."""
+    """The scale-up of a group."""
 
     group: str
     from_size: int
@@ -27,11 +29,11 @@ class ScaleUp:
     nodes: tuple[tuple[str, ...], ...] = ()
     """For each new node, the pods that it is for."""
     cost: float | None = None
-    """What the new nodes cost an hour, together; None if nobody can say."""
+    """The hourly price of the new nodes together; None if unknown."""
 
     @property
     def count(self) -> int:
-        """How many nodes are new."""
+        """The number of new nodes."""
         return self.to_size - self.from_size
 
     def __str__(self) -> str:
@@ -39,76 +41,76 @@ class ScaleUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed:
-    """How good a mix of several groups is."""
+class MixResult:
+    """The cost of a mix of several groups, and its lower bound."""
 
     cost: float
-    """What its nodes cost an hour; how many they are, if nobody can say prices."""
+    """The hourly price of its nodes; the number of nodes if prices are unknown."""
     bound: float
-    """What any way of helping the same pods with new nodes costs at the least."""
+    """The lower bound of the cost of any scale-up that helps the same pods."""
     priced: bool
-    """Whether these are prices, and not numbers of nodes."""
+    """Whether these are prices, not numbers of nodes."""
 
     @property
     def gap(self) -> float:
-        """How far the cost may be above the least possible, as a part of that."""
+        """How far the cost may be above the minimum, relative to it."""
         return max(0.0, self.cost - self.bound) / self.bound if self.bound else 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Something about how the choice is configured that somebody should be told."""
+class ExpanderNote:
+    """A problem of the expanders' configuration."""
 
     reason: str
     message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
-    """What one group could have done."""
+class ConsideredGroup:
+    """A group that was considered for the scale-up."""
 
     group: str
     nodes: int = 0
-    """How many new nodes it would take."""
+    """The number of new nodes in its estimate."""
     pods: int = 0
-    """How many pods they would help."""
+    """The number of pods that they would help."""
     cost: float | None = None
     refused: str = ""
     """Why it was not chosen; empty if it was."""
 
 
 @dataclass(frozen=True, slots=True)
-class LeftPending:
-    """A pod that no node, and nothing that could be bought, has room for."""
+class NoScaleUpInfo:
+    """A pod that fits no node, and that no scale-up would help."""
 
     pod: str
     cause: Cause
     driver: str = field(default="", kw_only=True)
-    """Where volumes are the cause, whose."""
+    """The CSI driver, if volumes are the cause."""
     by_group: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By group, why a new node of it would not help, or cannot be had."""
+    """By group, why a scale-up would not help, or is not possible."""
     details: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By group, the numbers and names behind that, where there are any."""
+    """By group, details of these reasons."""
     never: bool = False
-    """Whether no new node of any group could ever take it."""
+    """Whether it could never fit a new node of any group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A node that is given back."""
+    """A node that is removed."""
 
     node: str
     group: str
     reason: str
     moved: tuple[tuple[str, str], ...] = ()
-    """Its pods, each with the node that has room for it."""
+    """Its pods, each with the node that it fits."""
     saves: float | None = None
-    """What it cost an hour; None if nobody can say."""
+    """Its hourly price; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stays:
-    """A node that is not given back, and why: an UnremovableReason, and the pod if one keeps it."""
+class UnremovableNodeInfo:
+    """An unremovable node: its UnremovableReason, and the blocking pod if there is one."""
 
     node: str
     reason: str
@@ -117,30 +119,38 @@ class Stays:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What one loop saw and decided."""
+class AutoscalerPlan:
+    """The decisions of one loop."""
 
     time: datetime
     status: Status = "nothing to do"
     message: str = ""
     fits: Mapping[str, str] = field(default_factory=dict)
-    """Waiting pods that a node which is there, or on its way, has room for: pod and node."""
+    """Pending pods that fit an existing or upcoming node: pod and node."""
     upcoming: Mapping[str, int] = field(default_factory=dict)
-    """By group, the nodes that are on their way."""
+    """By group, the number of upcoming nodes."""
     scale_ups: tuple[ScaleUp, ...] = ()
-    considered: tuple[Considered, ...] = ()
-    mixed: Mixed | None = None
-    """If groups were mixed, how well."""
-    notes: tuple[Note, ...] = ()
-    pending: tuple[LeftPending, ...] = ()
+    considered: tuple[ConsideredGroup, ...] = ()
+    mixed: MixResult | None = None
+    """The quality of the mix, if groups were mixed."""
+    notes: tuple[ExpanderNote, ...] = ()
+    pending: tuple[NoScaleUpInfo, ...] = ()
     removals: tuple[Removal, ...] = ()
-    stays: tuple[Stays, ...] = ()
+    unremovable: tuple[UnremovableNodeInfo, ...] = ()
     candidates: Mapping[str, int] = field(default_factory=dict)
-    """By group, how many nodes are not needed, whether or not they may go yet."""
-    set_aside: Mapping[str, int] = field(default_factory=dict)
-    """How many waiting pods did not count, by why."""
+    """By group, the number of unneeded nodes, also those not yet removable."""
+    ignored_pods: Mapping[str, int] = field(default_factory=dict)
+    """The number of pending pods that were ignored, by reason."""
 
     @property
-    def bought(self) -> int:
-        """How many nodes are bought."""
+    def new_nodes(self) -> int:
+        """The number of new nodes."""
         return sum(one.count for one in self.scale_ups)
+
+
+def encode_plans(plans: Iterable[AutoscalerPlan]) -> bytes:
+    """Encode plans as JSON; `stays` and `set_aside` are deprecated names of two fields."""
+    documents: list[dict[str, Any]] = msgspec.to_builtins(tuple(plans))
+    for one in documents:
+        one["stays"], one["set_aside"] = one["unremovable"], one["ignored_pods"]
+    return msgspec.json.encode(documents)

@@ -1,13 +1,13 @@
-"""What a group's next node will be: like one that runs, or as the cloud says.
+"""Template node infos: what the next node of each group will be.
 
-The first of these that there is: a node of the group that has been ready for a minute; what such a
-node was like when there last was one; what the cloud says; a node that is not ready. Of a node its
-CSINode is copied, and its daemons; to all of them the daemons are added that the cluster's
-DaemonSets would put there.
+The first of these that exists: a node of the group that has been ready for a minute; the template
+made from the last such node; the provider's template; a node that is not ready. From a node its
+CSINode and DaemonSet pods are copied; DaemonSet pods that would run on a new node are added to all
+templates.
 
-Drivers whose nodes report fewer volumes than was promised are believed at once. Where no template
-names the drivers, those that the cluster knows are expected, with an unknown limit; that is told
-among the group's problems.
+If a node reports a lower attach limit than the template, the lower one is used at once. If no
+template has the drivers, those that the cluster has are expected, with an unknown limit; that is
+one of the group's problems.
 """
 
 from __future__ import annotations
@@ -28,39 +28,33 @@ from bayplan.autoscaler.clusterstate.readiness import (
 from bayplan.autoscaler.clusterstate.taints import DELETION_CANDIDATE, TO_BE_DELETED
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template, daemons_for
+from bayplan.fit.batches import NodeTemplate, daemons_for
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode, CSINodeDriver, VolumeNodeResources
-from bayplan.kube.tolerations import tells_state
+from bayplan.kube.tolerations import is_status_taint
 from bayplan.kube.workloads import DaemonSet
-from bayplan.nodegroups import GroupOptions, Instance, NodeGroup
-from bayplan.nodegroups.templates import csi_node_of
+from bayplan.nodegroups import CloudNodeGroup, GroupOptions, Instance
+from bayplan.nodegroups.templates import build_csi_node, csi_limits
 
 Limits = Mapping[str, int | None]
 """By driver; None is a driver without a limit."""
 
 
-def limits_of(csinode: CSINode | None) -> dict[str, int | None]:
-    """What a CSINode says."""
-    drivers = csinode.spec.drivers if csinode is not None else ()
-    return {one.name: one.allocatable.count if one.allocatable else None for one in drivers}
-
-
-def promised(declared: CSINode | None, common: Limits) -> dict[str, bool]:
-    """The drivers that a new node must report, and whether with a count: those that were declared,
-    and those that every node of the group has which has long been ready.
+def required_drivers(declared: CSINode | None, common_limits: Limits) -> dict[str, bool]:
+    """Return the drivers that must register on a new node, and whether with a limit: the declared
+    ones, and those of every node of the group that has been ready for long.
     """
-    said = {**common, **limits_of(declared)}
-    return {name: limit is not None for name, limit in said.items()}
+    limits = {**common_limits, **csi_limits(declared)}
+    return {name: limit is not None for name, limit in limits.items()}
 
 
-def common(reports: Iterable[CSINode | None]) -> dict[str, int | None]:
-    """The drivers that all of these report; none if there are no reports."""
+def common_limits(reports: Iterable[CSINode | None]) -> dict[str, int | None]:
+    """Return the limits of the drivers that are in all CSINodes."""
     found: dict[str, int | None] | None = None
     for report in reports:
         if found is None:
-            found = limits_of(report)
+            found = csi_limits(report)
             continue
         there = {one.name for one in report.spec.drivers} if report is not None else set()
         if not found.keys() <= there:
@@ -68,22 +62,22 @@ def common(reports: Iterable[CSINode | None]) -> dict[str, int | None]:
     return found or {}
 
 
-def least(reports: Iterable[CSINode | None]) -> dict[str, int]:
-    """By driver the lowest limit that one of these reports."""
+def lowest_limits(reports: Iterable[CSINode | None]) -> dict[str, int]:
+    """Return the lowest reported limit by driver."""
     found: dict[str, int] = {}
     for report in reports:
-        for name, limit in limits_of(report).items():
+        for name, limit in csi_limits(report).items():
             if limit is not None:
                 found[name] = min(limit, found.get(name, limit))
     return found
 
 
-def believed(promised: CSINode | None, reported: Mapping[str, int]) -> CSINode | None:
-    """What was promised, but for drivers whose nodes report less."""
-    if promised is None:
+def with_reported_limits(csinode: CSINode | None, reported: Mapping[str, int]) -> CSINode | None:
+    """Return the CSINode with the reported limits where they are lower."""
+    if csinode is None:
         return None
-    drivers = [_lowered(one, reported.get(one.name)) for one in promised.spec.drivers]
-    return changed(promised, spec=changed(promised.spec, drivers=drivers))
+    drivers = [_lowered(one, reported.get(one.name)) for one in csinode.spec.drivers]
+    return changed(csinode, spec=changed(csinode.spec, drivers=drivers))
 
 
 def _lowered(driver: CSINodeDriver, reported: int | None) -> CSINodeDriver:
@@ -96,27 +90,27 @@ def _lowered(driver: CSINodeDriver, reported: int | None) -> CSINodeDriver:
 TEMPLATE_NODE = "cluster-autoscaler.kubernetes.io/template-node"
 STATUS_TAINTS = "status-taint.cluster-autoscaler.kubernetes.io/"
 STABLE = timedelta(minutes=1)
-UNKNOWN = "nobody says how many volumes its nodes can attach: none are counted until one is there"
+UNKNOWN = "the attach limits of its nodes are unknown: volumes are not counted until it has a node"
 Members = Sequence[tuple[str, NodeState]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroupView:
-    """A node group as one loop sees it: what the cloud says, and what the cluster has of it."""
+    """A node group in one loop: its state in the cloud, and its nodes."""
 
-    group: NodeGroup
+    group: CloudNodeGroup
     target: int
-    """How many instances it is meant to have."""
+    """Its target size."""
     instances: tuple[Instance, ...] = ()
     options: GroupOptions = field(default_factory=GroupOptions)
-    template: Template | None = None
-    """What its next node will be, with daemons; None if nobody can say."""
+    template: NodeTemplate | None = None
+    """Its template node info, with DaemonSet pods; None if unknown."""
     nodes: tuple[str, ...] = ()
-    """The names of its nodes that are registered."""
+    """The names of its registered nodes."""
     price: float | None = None
-    """What a node costs an hour; None if nobody can say."""
+    """The hourly price of a node; None if unknown."""
     problems: tuple[str, ...] = ()
-    """What it says of itself that cannot be used."""
+    """Its settings that cannot be used."""
 
     @property
     def id(self) -> str:
@@ -124,128 +118,136 @@ class NodeGroupView:
         return self.group.id
 
     @property
-    def room(self) -> int:
-        """How many more nodes it may have."""
+    def max_increase(self) -> int:
+        """How many nodes may be added up to its maximum size."""
         return max(0, self.group.max_size - self.target)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TemplateContext:
-    """What templates are made from."""
+    """The cluster that templates are made for."""
 
     snapshot: Snapshot
     now: datetime
     daemon_sets: Collection[DaemonSet] = ()
     drivers: Collection[str] = ()
-    """The CSI drivers that the cluster knows."""
-    asks_drivers: bool = True
-    """Whether new nodes have to report their drivers; not without the gate."""
+    """The CSI drivers of the cluster."""
+    waits_for_drivers: bool = True
+    """Whether drivers must register on new nodes; False without the feature gate."""
 
 
-class Templates:
-    """The templates of all groups."""
+class TemplateNodeInfoProvider:
+    """Provides the template node infos and readiness criteria of all groups."""
 
     def __init__(self, options: AutoscalerOptions) -> None:
         self._options = options
-        self._lived: dict[str, Template] = {}
-        """Of groups that have had a stable node, what it was like."""
+        self._cache: dict[str, NodeTemplate] = {}
+        """Templates of groups, made from their last ready node."""
         self.gpu_label = ""
-        """The label by which the cloud's nodes say which GPU they have; empty if none does."""
+        """The provider's label of GPU nodes; empty if it has none."""
 
-    def view(self, asked: NodeGroupInfo, members: Members, scene: TemplateContext) -> NodeGroupView:
-        """A group with its nodes, its template, and what is wrong with that."""
-        template, problems = self._template(asked, members, scene)
+    def view(
+        self, info: NodeGroupInfo, members: Members, context: TemplateContext
+    ) -> NodeGroupView:
+        """Return the view of a group: its nodes, template and problems."""
+        template, problems = self._template(info, members, context)
         return NodeGroupView(
-            group=asked.group,
-            target=asked.target,
-            instances=asked.instances,
-            options=asked.options,
+            group=info.group,
+            target=info.target,
+            instances=info.instances,
+            options=info.options,
             template=template,
             nodes=tuple(name for name, _ in members),
-            price=asked.price,
+            price=info.price,
             problems=problems,
         )
 
     def _template(
-        self, asked: NodeGroupInfo, members: Members, scene: TemplateContext
-    ) -> tuple[Template | None, tuple[str, ...]]:
-        name, said, snapshot = asked.group.id, asked.template, scene.snapshot
-        template = self._like_one_that_lives(name, members, scene)
-        problems = said.problems if said is not None else ()
-        if template is None and said is not None:
-            template = Template(_fresh(said.node, self._drops), said.csi_node)
-            if said.csi_node is None:
-                drivers = csi_node_of(said.node.name, dict.fromkeys(scene.drivers))
+        self, info: NodeGroupInfo, members: Members, context: TemplateContext
+    ) -> tuple[NodeTemplate | None, tuple[str, ...]]:
+        name, provided, snapshot = info.group.id, info.template, context.snapshot
+        template = self._from_ready_node(name, members, context)
+        problems = provided.problems if provided is not None else ()
+        if template is None and provided is not None:
+            template = NodeTemplate(
+                _without_startup_taints(provided.node, self._drops), provided.csi_node
+            )
+            if provided.csi_node is None:
+                drivers = build_csi_node(provided.node.name, dict.fromkeys(context.drivers))
                 template = replace(template, csinode=drivers)
                 problems = (*problems, UNKNOWN)
         if template is None and members:
-            template = Template.like(snapshot, members[0][0], drops=self._drops)
+            template = NodeTemplate.from_node(snapshot, members[0][0], drops=self._drops)
         if template is None:
-            return None, (*problems, *filter(None, [asked.template_error]))
-        reported = least(snapshot.cluster.csinodes.get(n) for n, _ in members)
-        return self._finished(template, name, scene, reported), problems
+            return None, (*problems, *filter(None, [info.template_error]))
+        reported = lowest_limits(snapshot.cluster.csinodes.get(n) for n, _ in members)
+        return self._finished(template, name, context, reported), problems
 
-    def promise(
-        self, asked: NodeGroupInfo, members: Members, scene: TemplateContext
+    def readiness_criteria(
+        self, info: NodeGroupInfo, members: Members, context: TemplateContext
     ) -> ReadinessCriteria:
-        """What a new node of a group must report before it counts as ready."""
-        startup = asked.options.max_node_startup_time
-        if not scene.asks_drivers:
-            return ReadinessCriteria(startup, asks_drivers=False, gpu_label=self.gpu_label)
-        said = asked.template
-        declared = said.csi_node if said is not None else None
-        patience = timedelta(seconds=self._options.csi_driver_startup_time)
-        csinodes = scene.snapshot.cluster.csinodes
-        long_ago = scene.now - patience
-        old = (n for n, one in members if (t := one.says_ready_since()) and t <= long_ago)
-        found = promised(declared, common(csinodes.get(n) for n in old))
-        hoped = frozenset(scene.drivers) if declared is None and not found else frozenset()
-        return ReadinessCriteria(startup, found, hoped, gpu_label=self.gpu_label)
+        """Return what a new node of a group needs to count as ready."""
+        startup = info.options.max_node_startup_time
+        if not context.waits_for_drivers:
+            return ReadinessCriteria(startup, waits_for_drivers=False, gpu_label=self.gpu_label)
+        provided = info.template
+        declared = provided.csi_node if provided is not None else None
+        timeout = timedelta(seconds=self._options.csi_driver_startup_time)
+        csinodes = context.snapshot.cluster.csinodes
+        cutoff = context.now - timeout
+        old = (n for n, one in members if (t := one.ready_conditions_since()) and t <= cutoff)
+        found = required_drivers(declared, common_limits(csinodes.get(n) for n in old))
+        optional_drivers = (
+            frozenset(context.drivers) if declared is None and not found else frozenset()
+        )
+        return ReadinessCriteria(startup, found, optional_drivers, gpu_label=self.gpu_label)
 
     def forget_others(self, groups: Collection[str]) -> None:
-        """Forget all groups but these."""
-        self._lived = {name: kept for name, kept in self._lived.items() if name in groups}
+        """Drop the cached templates of all other groups."""
+        self._cache = {name: kept for name, kept in self._cache.items() if name in groups}
 
-    def _like_one_that_lives(
-        self, group: str, members: Members, scene: TemplateContext
-    ) -> Template | None:
-        """A template after a node that has been ready for a while, now or earlier."""
+    def _from_ready_node(
+        self, group: str, members: Members, context: TemplateContext
+    ) -> NodeTemplate | None:
+        """Return a template made from a node that is, or was, ready for a while."""
         stable = [
             (one.ready_since, name)
             for name, one in members
-            if one.standing is NodeReadiness.READY
+            if one.readiness is NodeReadiness.READY
             and one.ready_since is not None
-            and one.ready_since + STABLE <= scene.now
+            and one.ready_since + STABLE <= context.now
         ]
         if stable:
-            # The youngest is most like what comes next.
-            self._lived[group] = Template.like(scene.snapshot, max(stable)[1], drops=self._drops)
-        return self._lived.get(group)
+            # The newest node is most like the next one.
+            self._cache[group] = NodeTemplate.from_node(
+                context.snapshot, max(stable)[1], drops=self._drops
+            )
+        return self._cache.get(group)
 
     def _finished(
-        self, template: Template, group: str, scene: TemplateContext, reported: dict[str, int]
-    ) -> Template:
+        self, template: NodeTemplate, group: str, context: TemplateContext, reported: dict[str, int]
+    ) -> NodeTemplate:
         labels = {**template.node.metadata.labels, TEMPLATE_NODE: "true"}
         meta = changed(template.node.metadata, labels=labels)
         node = changed(template.node, metadata=meta)
-        daemons = _with_missing(template.daemons, daemons_for(node, scene.daemon_sets))
-        return Template(node, believed(template.csinode, reported), daemons, group)
+        daemons = _with_missing(template.daemons, daemons_for(node, context.daemon_sets))
+        return NodeTemplate(node, with_reported_limits(template.csinode, reported), daemons, group)
 
     def _drops(self, taint: Taint) -> bool:
-        """Whether a new node would not have a taint."""
+        """Whether a template leaves the taint out."""
         options = self._options
         prefixes = (*STARTUP_TAINTS, STATUS_TAINTS, *options.startup_taint_prefix)
         named = {TO_BE_DELETED, DELETION_CANDIDATE, *options.startup_taint, *options.status_taint}
-        return tells_state(taint) or taint.key in named or taint.key.startswith(prefixes)
+        return is_status_taint(taint) or taint.key in named or taint.key.startswith(prefixes)
 
 
-def _fresh(node: Node, drops: Callable[[Taint], bool]) -> Node:
+def _without_startup_taints(node: Node, drops: Callable[[Taint], bool]) -> Node:
     keeps = [taint for taint in node.spec.taints if not drops(taint)]
     return changed(node, spec=changed(node.spec, taints=keeps, unschedulable=False))
 
 
 def _with_missing(there: Sequence[Pod], expected: Iterable[Pod]) -> tuple[Pod, ...]:
-    """The daemons of a node with those that it lacks still."""
+    """Return the DaemonSet pods of a node, with those that it lacks."""
     owners = {_owner(pod) for pod in there}
     return (*there, *(pod for pod in expected if _owner(pod) not in owners))
 

@@ -1,3 +1,3 @@
-"""What has nothing to do with Kubernetes: clocks, the virtual event loop, pacing, durations, plain
-values, configuration files and suggestions for misspelt words.
+"""Helpers that know nothing of Kubernetes: clocks, the virtual event loop, rate limits, durations,
+plain values, configuration files and suggestions for misspelt names.
 """

@@ -1,8 +1,8 @@
-"""Time as something handed in: the wall's, or the event loop's.
+"""Clocks that are passed as arguments: wall-clock time, or the time of the event loop.
 
-Whatever waits, expires or backs off takes a `Clock` and never asks the machine for the time itself.
-Live, that is the `WallClock`. In a simulation, and in tests that need nothing from outside of their
-process, it is a `LoopClock` on a `VirtualLoop`, where waiting takes no time and idleness is exact.
+Code that waits, expires or backs off takes a `Clock` and never reads the system time itself. In a
+live process that is the `WallClock`. In a simulation, and in tests that need nothing from outside
+their process, it is a `LoopClock` on a `VirtualLoop`, where waiting takes no real time.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""When a virtual clock starts unless told otherwise."""
+"""The default start of a virtual clock."""
 
 
 class Clock(Protocol):
-    """What time it is, and a way to wait."""
+    """The current time, and a way to wait."""
 
     def now(self) -> datetime:
-        """The date and time, in UTC."""
+        """Return the date and time, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; never goes back."""
+        """Return the seconds since an arbitrary start; never decreases."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after that many seconds; at once if there are none."""
+        """Return after that many seconds; at once for zero or less."""
         ...
 
 
 class WallClock:
-    """The machine's own time."""
+    """The system time."""
 
     def now(self) -> datetime:
-        """The date and time, in UTC."""
+        """Return the date and time, in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; never goes back."""
+        """Return the seconds since an arbitrary start; never decreases."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """Return after that many seconds; at once if there are none."""
+        """Return after that many seconds; at once for zero or less."""
         await asyncio.sleep(max(0.0, seconds))
 
 
 class LoopClock:
-    """The running event loop's time, as a date: on a `VirtualLoop`, virtual time."""
+    """The time of the running event loop as a date; on a `VirtualLoop`, virtual time."""
 
     def __init__(self, start: datetime = START) -> None:
         self._time = asyncio.get_running_loop().time
@@ -57,13 +57,13 @@ class LoopClock:
         self._start = start
 
     def now(self) -> datetime:
-        """The date and time, in UTC."""
+        """Return the date and time, in UTC."""
         return self._start + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        """Seconds since this clock was made."""
+        """Return the seconds since this clock was created."""
         return self._time() - self._origin
 
     async def sleep(self, seconds: float) -> None:
-        """Return after that many seconds; at once if there are none."""
+        """Return after that many seconds; at once for zero or less."""
         await asyncio.sleep(max(0.0, seconds))

@@ -1,9 +1,9 @@
-"""Files that people write to say what they want: YAML or JSON, read strictly.
+"""Configuration files in YAML or JSON, read strictly.
 
-Every error names the file, the line and the field. A field that nobody knows is an error too: what
-is written and not heeded is worse than what is refused. `read` and `parse` give a document its
-shape; whoever then finds no sense in a field raises `FieldProblem`, and `Document.error` knows the
-line.
+Every error names the file, the line and the field. An unknown field is an error too: a setting that
+is silently ignored is worse than one that is refused. `parse` converts a document to the expected
+type. Code that later finds an invalid value raises `FieldProblem`, and `ConfigDocument.error` adds
+the file and the line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+)\]")
 
 
 class ConfigFileError(ValueError):
-    """A file that cannot be used: where, which field, and why."""
+    """A configuration file that cannot be used: the place, the field and the reason."""
 
     def __init__(self, source: str, line: int, field: str, problem: str) -> None:
         place = f"{source}:{line}" if line else source
@@ -38,7 +38,7 @@ class ConfigFileError(ValueError):
 
 
 class FieldProblem(Exception):  # noqa: N818 - it becomes an error once its line is known
-    """Something wrong with a field."""
+    """An invalid field; `ConfigDocument.error` adds the file and the line."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}" if field else problem)
@@ -46,14 +46,14 @@ class FieldProblem(Exception):  # noqa: N818 - it becomes an error once its line
         self.problem = problem
 
 
-class Places:
-    """Where each field of a document stands."""
+class FieldLines:
+    """The line of each field of a document."""
 
     def __init__(self, text: bytes) -> None:
         self._root = yaml.compose(text, Loader=yaml.CSafeLoader)
 
     def line(self, path: str) -> int:
-        """The line of a field such as `nodeGroups[0].zones`, or of the nearest one around it."""
+        """Return the line of a field such as `nodeGroups[0].zones`, or of its nearest parent."""
         node, line = self._root, 1
         for name, index in _STEP.findall(path):
             found = _child(node, name, index)
@@ -64,21 +64,21 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Document(Generic[T]):
-    """What a file says, in the shape that was asked for."""
+class ConfigDocument(Generic[T]):
+    """The content of a file, converted to the expected type."""
 
     source: str
     value: T
-    places: Places
+    lines: FieldLines
 
     def error(self, problem: FieldProblem) -> ConfigFileError:
-        """The problem with its place."""
-        line = self.places.line(problem.field)
+        """Return the problem with its file and line."""
+        line = self.lines.line(problem.field)
         return ConfigFileError(self.source, line, problem.field, problem.problem)
 
 
 def read_text(path: Path) -> bytes:
-    """What stands in a file; ConfigFileError if it cannot be read."""
+    """Return the content of a file; raise ConfigFileError if it cannot be read."""
     try:
         with path.open("rb") as stream:
             text = stream.read(MAX_BYTES + 1)
@@ -89,73 +89,73 @@ def read_text(path: Path) -> bytes:
     return text
 
 
-def parse(text: bytes, source: str, shape: type[T]) -> Document[T]:
-    """The one document in a text, of that shape; an empty text says nothing at all: `{}`."""
+def parse(text: bytes, source: str, expected: type[T]) -> ConfigDocument[T]:
+    """Return the single document in a text as the expected type; an empty text is `{}`."""
     value = _yaml(text, source)
-    places = Places(text)
+    lines = FieldLines(text)
     try:
-        return Document(source, shaped({} if value is None else value, shape), places)
+        return ConfigDocument(
+            source, convert_value({} if value is None else value, expected), lines
+        )
     except FieldProblem as problem:
-        line = places.line(problem.field)
+        line = lines.line(problem.field)
         raise ConfigFileError(source, line, problem.field, problem.problem) from None
 
 
-def shaped(value: object, shape: type[T], field: str = "") -> T:
-    """A plain value as that shape; FieldProblem, under `field`, where it is not."""
+def convert_value(value: object, expected: type[T], field: str = "") -> T:
+    """Convert a plain value to a type; raise FieldProblem, below `field`, if it does not match."""
     try:
-        return msgspec.convert(value, shape)
+        return msgspec.convert(value, expected)
     except msgspec.ValidationError as error:
         message = str(error)
         unknown = _UNKNOWN.search(message)
         inner, found = locate(value, message)
-        path, annotation = _joined(field, inner), _at(shape, inner)
+        path, annotation = _joined(field, inner), _annotation_at(expected, inner)
         if unknown:
             known = suggestion(unknown[1], _fields(annotation))
-            said = f"there is no such field{known}"
-            raise FieldProblem(_joined(path, unknown[1]), said) from None
-        if what := _called(shape, pattern(message)):
-            raise FieldProblem(path, f"expected {what}, got {str(found)[:80]!r}") from None
+            raise FieldProblem(_joined(path, unknown[1]), f"unknown field{known}") from None
+        if description := _description(expected, pattern(message)):
+            raise FieldProblem(path, f"expected {description}, got {str(found)[:80]!r}") from None
         choices = _choices(annotation)
         meant = suggestion(found, choices) if choices and isinstance(found, str) else ""
         raise FieldProblem(path, reason(message) + meant) from None
 
 
-def refuse_unknown(value: object, shape: type[msgspec.Struct], field: str) -> None:
-    """FieldProblem for a field that an API type, which skips them, does not know."""
-    known = {one.encode_name: one.type for one in msgspec.structs.fields(shape)}
+def refuse_unknown_fields(value: object, expected: type[msgspec.Struct], field: str) -> None:
+    """Raise FieldProblem for a field that an API type does not have and its decoder would skip."""
+    known = {info.encode_name: info.type for info in msgspec.structs.fields(expected)}
     for name, inner in value.items() if isinstance(value, dict) else ():
         place = _joined(field, str(name))
         if name not in known:
-            said = f"there is no such field{suggestion(str(name), known)}"
-            raise FieldProblem(place, said)
+            raise FieldProblem(place, f"unknown field{suggestion(str(name), known)}")
         for part in _structs_in(known[name]):
-            many = isinstance(inner, list)
-            for index, one in enumerate(inner if many else [inner]):
-                refuse_unknown(one, part, f"{place}[{index}]" if many else place)
+            is_list = isinstance(inner, list)
+            for index, item in enumerate(inner if is_list else [inner]):
+                refuse_unknown_fields(item, part, f"{place}[{index}]" if is_list else place)
 
 
-def _called(shape: object, regex: str) -> str:
-    """What people call texts that match; nothing if the shape has no word for it."""
+def _description(annotation: object, regex: str) -> str:
+    """Return the description that a type gives for a pattern; empty if it gives none."""
     if not regex:
         return ""
-    if get_origin(shape) is Annotated:
-        for one in get_args(shape)[1:]:
-            if isinstance(one, msgspec.Meta) and one.pattern == regex:
-                return one.description or ""
-    inner = get_args(shape)
-    if isinstance(shape, type) and issubclass(shape, msgspec.Struct):
-        inner = tuple(get_type_hints(shape, include_extras=True).values())
-    return next((said for one in inner if (said := _called(one, regex))), "")
+    if get_origin(annotation) is Annotated:
+        for meta in get_args(annotation)[1:]:
+            if isinstance(meta, msgspec.Meta) and meta.pattern == regex:
+                return meta.description or ""
+    inner = get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+        inner = tuple(get_type_hints(annotation, include_extras=True).values())
+    return next((found for part in inner if (found := _description(part, regex))), "")
 
 
-def _at(shape: object, path: str) -> object:
-    """What the field at a path should be; None if that cannot be told."""
+def _annotation_at(annotation: object, path: str) -> object:
+    """Return the type of the field at a path; None if it is unknown."""
     for name, _ in _STEP.findall(path):
         if name:
-            inner = _structs_in(shape)
-            known = {one.encode_name: one.type for one in _struct_fields(inner)}
-            shape = known.get(name)
-    return shape
+            inner = _structs_in(annotation)
+            known = {info.encode_name: info.type for info in _struct_fields(inner)}
+            annotation = known.get(name)
+    return annotation
 
 
 def _struct_fields(found: list[type[msgspec.Struct]]) -> list[msgspec.structs.FieldInfo]:
@@ -163,18 +163,18 @@ def _struct_fields(found: list[type[msgspec.Struct]]) -> list[msgspec.structs.Fi
 
 
 def _fields(annotation: object) -> list[str]:
-    return [one.encode_name for one in _struct_fields(_structs_in(annotation))]
+    return [info.encode_name for info in _struct_fields(_structs_in(annotation))]
 
 
 def _choices(annotation: object) -> list[str]:
-    """The words that a field may be, if it may be only some."""
+    """Return the allowed values of a field that is an enumeration."""
     if get_origin(annotation) is Literal:
-        return [str(one) for one in get_args(annotation)]
+        return [str(choice) for choice in get_args(annotation)]
     return [found for part in get_args(annotation) for found in _choices(part)]
 
 
 def _structs_in(annotation: object) -> list[type[msgspec.Struct]]:
-    """The API type that a field holds, itself, or-nothing or in a list."""
+    """Return the API types in an annotation: plain, optional or in a list."""
     if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
         return [annotation]
     return [found for part in get_args(annotation) for found in _structs_in(part)]

@@ -1,4 +1,4 @@
-"""From msgspec's error message to the field and the value that it is about."""
+"""Find the field and the value that an error message of msgspec is about."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _JSON_NAMES = {bool: "bool", int: "int", float: "float", str: "str", list: "arra
 
 
 def locate(plain: object, message: str) -> tuple[str, object]:
-    """The path of the field, such as `spec.containers[0].image`, and the value found there.
+    """Return the path of the field, such as `spec.containers[0].image`, and its value.
 
-    msgspec writes `[...]` for any entry of a map; the entry meant is the first of the type it
-    complains of, or that is not what it should be, and failing that the step stays as it is.
-    Of a map's key that is wrong, the value is the key.
+    msgspec writes `[...]` for any entry of a map. The entry meant is the first one of the type that
+    the message names, or that does not match; if there is none, the path keeps `[...]`. If a key
+    of a map is wrong, the value returned is the key.
     """
     place = _PLACE.search(message)
     if place is None:
@@ -30,20 +30,20 @@ def locate(plain: object, message: str) -> tuple[str, object]:
         path += f"[{key}]" if isinstance(key, int) else f".{key}"
         found = _child(found, key)
     if place["key"] and isinstance(found, dict):
-        found = next((one for one in found if wanted and not re.search(wanted, str(one))), found)
+        found = next((key for key in found if wanted and not re.search(wanted, str(key))), found)
     return path.removeprefix("."), found
 
 
 def pattern(message: str) -> str:
-    """The pattern that a text does not match, if that is what is wrong."""
+    """Return the pattern that a text does not match; empty for other errors."""
     found = _REGEX.search(message)
     return str(ast.literal_eval(found["text"])) if found else ""
 
 
 def reason(message: str) -> str:
-    """What is wrong, without the place."""
-    said = _PLACE.sub("", message).replace("`", "")
-    return said[:1].lower() + said[1:]
+    """Return what is wrong, without the path."""
+    text = _PLACE.sub("", message).replace("`", "")
+    return text[:1].lower() + text[1:]
 
 
 def _key(step: re.Match[str], found: object, message: str) -> str | int:
@@ -56,7 +56,7 @@ def _key(step: re.Match[str], found: object, message: str) -> str | int:
 
 
 def _is_meant(value: object, message: str) -> bool:
-    """Whether a message can be about a value."""
+    """Return whether a message can be about a value."""
     if wanted := pattern(message):
         return isinstance(value, str) and not re.search(wanted, value)
     if least := _LEAST.search(message):

@@ -14,22 +14,22 @@ _LONGEST_TEXT = 40
 
 
 class DurationError(ValueError):
-    """Text that is no duration."""
+    """Text that is not a duration."""
 
 
 def parse_duration(text: str) -> float:
-    """Seconds; DurationError if it is not a duration."""
+    """Return the seconds; raise DurationError if the text is not a duration."""
     text = text.strip()
     if len(text) <= _LONGEST_TEXT:
         if _NUMBER.fullmatch(text):
             return float(text)
         if _WHOLE.fullmatch(text):
             return math.fsum(float(n) * _UNITS[unit] for n, unit in _PART.findall(text))
-    raise DurationError(f"{text[:_LONGEST_TEXT]!r} is no duration such as 90s, 10m or 1h30m")
+    raise DurationError(f"{text[:_LONGEST_TEXT]!r} is not a duration such as 90s, 10m or 1h30m")
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest such text, to the millisecond: `1h30m`, `0s`."""
+    """Return the shortest text for a duration, to the millisecond: `1h30m`, `0s`."""
     left = round(seconds * 1000)
     parts = []
     for unit in ("d", "h", "m", "s", "ms"):
@@ -46,9 +46,9 @@ else:
     class Seconds(float):
         """Seconds, given as a number or as a duration, and shown as the shortest duration."""
 
-        def __new__(cls, said: str | float) -> float:
-            """DurationError if it is text, and no duration."""
-            return super().__new__(cls, parse_duration(said) if isinstance(said, str) else said)
+        def __new__(cls, given: str | float) -> float:
+            """Raise DurationError for a text that is not a duration."""
+            return super().__new__(cls, parse_duration(given) if isinstance(given, str) else given)
 
         def __repr__(self) -> str:
             return format_duration(self)

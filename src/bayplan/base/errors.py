@@ -1,7 +1,7 @@
-"""Input that cannot be used, wherever that comes out."""
+"""The error for invalid input, wherever it is found."""
 
 from __future__ import annotations
 
 
 class InputError(Exception):
-    """A question or input that cannot be used; the message says where and why."""
+    """Invalid input; the message names the place and the reason."""

@@ -1,11 +1,11 @@
-"""Pausing the garbage collector while a cluster is read and taken in, and slowing it afterwards.
+"""Pause the garbage collector while a cluster is read, and run it rarely afterwards.
 
-Reading makes millions of objects, which stay, and no cycles; the collector would look through them
-again and again, for a third of the time, and find nothing. Afterwards they are of the oldest
-generation at once, so that it looks through them once in a while, and not three times over.
+Reading creates millions of long-lived objects and no cycles. The collector would scan them again
+and again, for a third of the time, and find nothing. Afterwards they are moved to the oldest
+generation at once, which is scanned rarely.
 
-Whoever keeps a cluster in memory makes few cycles, and much that lives for a moment: `RARELY` is
-how often to look for garbage then.
+A process that keeps a cluster in memory creates few cycles and many short-lived objects: `RARELY`
+has the thresholds for it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _frozen: list[bool] = []
-"""Not empty while something is frozen. The collector would count all of it to tell."""
+"""Not empty while objects are frozen; `gc.get_freeze_count` would walk all of them."""
 RARELY = (100_000, 20, 50)
 """Thresholds of the garbage collector for a process that holds a cluster."""
 
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """Look for garbage rarely for as long as this lasts."""
+    """Run the collector rarely inside the block."""
     usual = gc.get_threshold()
     gc.set_threshold(*RARELY)
     try:
@@ -33,26 +33,26 @@ def rarely_collected() -> Iterator[None]:
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Collect nothing for as long as this lasts, and take all that is there then for old."""
+    """Collect nothing inside the block; then move all objects to the oldest generation."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_enabled:
-            if not _frozen:  # what is frozen for good stays so
+            if not _frozen:  # unfreezing here would undo `freeze`
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
 
 
 def freeze() -> None:
-    """Leave all that is there now out of collections for good."""
+    """Exclude all existing objects from collections until `unfreeze`."""
     gc.freeze()
     _frozen[:] = [True]
 
 
 def unfreeze() -> None:
-    """Take what was frozen into collections again."""
+    """Include frozen objects in collections again."""
     gc.unfreeze()
     _frozen.clear()

@@ -1,8 +1,8 @@
-"""The time that a daemon takes to end in order.
+"""A time limit for the cleanup of a daemon that is being cancelled.
 
-A daemon ends by being cancelled, and what it still has to do it does while its task is being
-cancelled. There `asyncio.timeout` cannot be used: before Python 3.11.3 it takes its own time limit
-for that cancellation and lets it through, so that the rest of the clean-up is left out.
+A daemon ends by cancellation and cleans up while its task is being cancelled. `asyncio.timeout`
+cannot be used there: before Python 3.11.3 it mistakes its own timeout for that cancellation and
+raises it, so that the rest of the cleanup is skipped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 
 
 async def finish_within(seconds: float, work: Coroutine[object, object, object]) -> None:
-    """Wait for work to be done, but no longer than that; then it is cancelled."""
+    """Wait for work to finish; cancel it after so many seconds."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.wait([task], timeout=seconds)

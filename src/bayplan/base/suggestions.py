@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a name that does not exist."""
+"""Suggestions for names that do not exist."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ MOST_LISTED = 20
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """There is no such thing; what was meant, perhaps; and what there is."""
+    """Return a message that a name does not exist, with a suggestion and the known names."""
     return f"there is no {what} {name!r}{suggestion(name, known)}"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'large'? there are: large, small`."""
+    """Return the end of such a message: `; did you mean 'large'? there are: large, small`."""
     names = sorted(known)
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     listed = f"there are: {', '.join(names[:MOST_LISTED]) or 'none'}{more}"
@@ -24,7 +24,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The name that is most like another; empty if none is."""
-    by_case = {one.lower(): one for one in known}
+    """Return the known name that is most similar; empty if none is."""
+    by_case = {candidate.lower(): candidate for candidate in known}
     found = get_close_matches(name.lower(), by_case, n=1, cutoff=SIMILAR)
     return by_case[found[0]] if found else ""

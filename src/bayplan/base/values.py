@@ -1,4 +1,4 @@
-"""Plain values, as JSON and YAML give them, and how they are shown in messages."""
+"""Plain values as decoded from JSON and YAML, and how messages show them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHOWN_CHARACTERS = 60
 
 
 def shorten(shown: object) -> str:
-    """Return a value in few printable characters, whatever it is."""
+    """Return any value in a few printable characters."""
     if shown is None:
         return ""
     if isinstance(shown, str):
@@ -25,7 +25,7 @@ def shorten(shown: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text on one line and without what could upset a terminal."""
+    """Return the text on one line, without control characters."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

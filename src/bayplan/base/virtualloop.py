@@ -1,14 +1,13 @@
-"""An event loop in whose time nothing takes long: where it would wait, the time goes on instead.
+"""An event loop in virtual time: instead of waiting, it moves its clock forward.
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        runner.run(a_day_of_work())
+        runner.run(simulate_a_day())
 
-Ordinary asyncio code runs on it unchanged. The loop works through everything that is ready; when
-nothing is, it does not sleep but sets its time to the moment of the next timer. So idleness is
-exact, every sleep, timeout and back-off is virtual, and the same work happens in the same order
-every time, because nothing outside of the process has a say: sockets, pipes, child processes,
-executors and other threads are refused with `OutsideError`. When nothing is ready and no timer is
-set, nothing will ever happen again; that is a `StandstillError` with the tasks that wait.
+Ordinary asyncio code runs on it unchanged. The loop runs every callback that is ready; when none
+is, it does not sleep but sets its time to the next timer. So every sleep, timeout and backoff is
+virtual, and a run is deterministic, because nothing outside the process can influence it: sockets,
+pipes, child processes, executors and other threads are refused with `RealTimeOperationError`. When
+no callback is ready and no timer is set, the loop raises `DeadlockError` with the waiting tasks.
 """
 
 from __future__ import annotations
@@ -24,35 +23,35 @@ from typing import Any, NoReturn, TypeVarTuple
 
 Ts = TypeVarTuple("Ts")
 _RESOLUTION = 1e-6
-"""A timer that is closer than this is due."""
+"""A timer that is due within this many seconds is due now."""
 _SLACK = 1e-7
-"""Moments that are closer to each other than this are one: sums of seconds are not exact."""
+"""Times closer to each other than this are the same: sums of floats are not exact."""
 _TASKS_NAMED = 8
 
 
-class OutsideError(RuntimeError):
-    """Something in virtual time wants what only real time has."""
+class RealTimeOperationError(RuntimeError):
+    """An operation that needs real time, such as I/O or a thread, on a virtual event loop."""
 
 
-class StandstillError(RuntimeError):
-    """Everybody waits for somebody else, in virtual time."""
+class DeadlockError(RuntimeError):
+    """All tasks on a virtual event loop wait, and no timer will wake one."""
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose waiting moves its clock. Its time starts at 0."""
+    """An event loop that moves its clock instead of waiting; its time starts at 0."""
 
     def __init__(self) -> None:
         self._now = 0.0
-        self._moments: list[float] = []
-        self._idlers: list[asyncio.Future[None]] = []
+        self._timer_times: list[float] = []
+        self._idle_waiters: list[asyncio.Future[None]] = []
         self._thread = threading.get_ident()
-        self._selector_of_time = _TimeSelector(self._wait)
-        super().__init__(self._selector_of_time)
-        self._selector_of_time.closed_to_others = True
+        self._time_selector = _TimeSelector(self._wait)
+        super().__init__(self._time_selector)
+        self._time_selector.is_sealed = True
         self._clock_resolution = _RESOLUTION
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Return the virtual seconds since the loop was created."""
         return self._now
 
     def call_at(
@@ -62,66 +61,66 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Call something at a moment, which time will stop at."""
-        heapq.heappush(self._moments, when)
+        """Call a function at a time, at which the clock will stop."""
+        heapq.heappush(self._timer_times, when)
         return super().call_at(when, callback, *args, context=context)
 
     def call_soon_threadsafe(
         self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
-        """Only for signal handlers: in another thread, real time goes by."""
+        """Allow signal handlers only: other threads run in real time."""
         if threading.get_ident() != self._thread:
-            raise OutsideError("virtual time does not wait for other threads")
+            raise RealTimeOperationError("other threads cannot be used in virtual time")
         return super().call_soon_threadsafe(callback, *args, context=context)
 
     async def idle(self) -> None:
-        """Return when nobody has anything left to do at this moment."""
+        """Return when no task has anything left to do at the current time."""
         waiter = self.create_future()
-        self._idlers.append(waiter)
+        self._idle_waiters.append(waiter)
         await waiter
 
     def _wait(self, seconds: float | None) -> None:
-        """Let so much time go by; exactly to the timer that is due then, if there is one."""
-        if self._idlers:
-            self._tell_idle()
+        """Move the clock by so many seconds, exactly to the timer that is due then, if any."""
+        if self._idle_waiters:
+            self._wake_idle_waiters()
             return
-        self._forget_moments(self._now)
-        if seconds is None or self._moments[:1] == [math.inf]:  # who sleeps for ever is not woken
-            raise StandstillError(_standstill(asyncio.all_tasks(self)))
+        self._drop_times(self._now)
+        if seconds is None or self._timer_times[:1] == [math.inf]:  # an infinite sleep never ends
+            raise DeadlockError(_deadlock_message(asyncio.all_tasks(self)))
         target = self._now + seconds
-        self._forget_moments(target - _SLACK)
-        if self._moments and self._moments[0] <= target + _SLACK:
-            target = self._moments[0]
+        self._drop_times(target - _SLACK)
+        if self._timer_times and self._timer_times[0] <= target + _SLACK:
+            target = self._timer_times[0]
         self._now = max(self._now, target)
 
-    def _forget_moments(self, until: float) -> None:
-        """Those that have come, or whose timers were cancelled."""
-        while self._moments and self._moments[0] <= until:
-            heapq.heappop(self._moments)
+    def _drop_times(self, until: float) -> None:
+        """Drop timer times that are past, or whose timers were cancelled."""
+        while self._timer_times and self._timer_times[0] <= until:
+            heapq.heappop(self._timer_times)
 
-    def _tell_idle(self) -> None:
-        idlers, self._idlers = self._idlers, []
-        for waiter in idlers:
+    def _wake_idle_waiters(self) -> None:
+        waiters, self._idle_waiters = self._idle_waiters, []
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
 
 class _TimeSelector(selectors.DefaultSelector):
-    """Has nothing to select from but the loop's own wake-up call, which signals use."""
+    """A selector for nothing but the loop's own wake-up socket, which signals use."""
 
     def __init__(self, wait: Callable[[float | None], None]) -> None:
         super().__init__()
         self._wait = wait
-        self.closed_to_others = False
+        self.is_sealed = False
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        """Refuse whatever is not the loop's own."""
-        if self.closed_to_others:
-            raise OutsideError("virtual time does not wait for sockets and pipes")
+        """Refuse file objects other than the loop's own."""
+        if self.is_sealed:
+            raise RealTimeOperationError("sockets and pipes cannot be used in virtual time")
         return super().register(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Do not wait: where nothing is ready, let time go by."""
+        """Return what is ready without waiting; if nothing is, move the clock."""
         if timeout is not None and timeout <= 0:
             return []
         ready = super().select(0)
@@ -130,21 +129,21 @@ class _TimeSelector(selectors.DefaultSelector):
         return ready
 
 
-def _standstill(tasks: set[asyncio.Task[Any]]) -> str:
+def _deadlock_message(tasks: set[asyncio.Task[Any]]) -> str:
     names = sorted(task.get_name() for task in tasks)
     more = f" and {len(names) - _TASKS_NAMED} more" if len(names) > _TASKS_NAMED else ""
     waiting = ", ".join(names[:_TASKS_NAMED]) + more
-    return f"nothing will ever happen again in this virtual time; waiting: {waiting or 'nobody'}"
+    return f"all tasks wait and no timer is set in virtual time; waiting tasks: {waiting or 'none'}"
 
 
 def _refusal(what: str) -> Callable[..., NoReturn]:
     def refuse(*_: object, **__: object) -> NoReturn:
-        raise OutsideError(f"virtual time does not wait for {what}")
+        raise RealTimeOperationError(f"{what} cannot be used in virtual time")
 
     return refuse
 
 
-_REAL: Mapping[str, str] = {
+_REFUSED: Mapping[str, str] = {
     "run_in_executor": "threads",
     "create_connection": "connections",
     "create_server": "connections",
@@ -170,5 +169,5 @@ _REAL: Mapping[str, str] = {
     "subprocess_exec": "child processes",
     "subprocess_shell": "child processes",
 }
-for _name, _what in _REAL.items():
+for _name, _what in _REFUSED.items():
     setattr(VirtualLoop, _name, _refusal(_what))

@@ -1,13 +1,12 @@
-"""Plain values out of one YAML document, its scalars read as Kubernetes' own tools read them.
+"""Plain values from one YAML document, with scalars read as Kubernetes' own tools read them.
 
 That is YAML 1.1 with the exceptions that matter in practice: `1e3` is a number, times of day are
-not numbers in base 60, and dates stay text. A lone `y` or `n` stays text too: what it would break
-is names, and no field wants it as a truth.
+not numbers in base 60, and dates stay text. A lone `y` or `n` stays text too: as a boolean it would
+break names, and no field needs it as one.
 
 Building from events rather than with PyYAML's constructor keeps hostile documents cheap: nothing
-recurses, depth is bounded, and what aliases repeat is counted, so that neither a bomb of aliases
-nor an anchor that contains itself gets through. A key that is there twice is an error, not a
-surprise.
+recurses, depth is bounded, and the values that aliases repeat are counted, so that neither an alias
+bomb nor an anchor that contains itself is accepted. A duplicate key is an error.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ _LEGACY_OCTAL = re.compile(r"\A([-+]?)0([0-7]+)\Z")
 
 
 def plain_scalar(text: str) -> Scalar:
-    """The value of an unquoted scalar."""
+    """Return the value of an unquoted scalar."""
     if len(text) > _LONGEST_NUMBER:
         return text
     return _resolve(text)
 
 
 def key_text(value: Scalar) -> str | None:
-    """A scalar as the key of a JSON object; None if it cannot be one."""
+    """Return a scalar as the key of a JSON object; None if it cannot be one."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -68,7 +67,7 @@ def _resolve(text: str) -> Scalar:
 
 MAX_DEPTH = 100
 MAX_REPEATED = 1_000_000
-"""How many values the aliases of one document may repeat."""
+"""The maximum number of values that the aliases of one document may repeat."""
 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = "<<"
@@ -76,7 +75,7 @@ Event: TypeAlias = yaml.events.Event
 
 
 class YamlError(ValueError):
-    """A document that is not plain data, with the line it goes wrong at."""
+    """A document that is not plain data, with the line of the error."""
 
     def __init__(self, event: Event, problem: str) -> None:
         self.line: int = event.start_mark.line + 1 if event.start_mark else 0
@@ -102,7 +101,7 @@ class _Frame:
 
 
 class _Builder:
-    """Takes events in order; `result` is the document's value at its end."""
+    """Builds the value of a document from its events; `result` has it at the end."""
 
     def __init__(self) -> None:
         self.result: JsonValue = None
@@ -183,7 +182,7 @@ class _Builder:
 
 
 def build(events: Iterable[Event]) -> JsonValue:
-    """The value of the one document in the events; YamlError if it is not plain data."""
+    """Return the value of the single document in the events; YamlError if it is not plain data."""
     builder = _Builder()
     documents = 0
     for event in events:
@@ -200,12 +199,12 @@ def _key(event: Event, value: JsonValue, filled: dict[str, JsonValue]) -> str:
     if key is None:
         raise YamlError(event, "a key must be text")
     if key in filled:
-        raise YamlError(event, f"key {key[:80]!r} is there twice")
+        raise YamlError(event, f"duplicate key {key[:80]!r}")
     return key
 
 
 def _merge(event: Event, filled: list[JsonValue] | dict[str, JsonValue], source: JsonValue) -> None:
-    """Bring in the keys of another mapping, or of several, that are not there yet."""
+    """Add the keys of one or several other mappings that are not present yet."""
     for merged in source if isinstance(source, list) else [source]:
         if not isinstance(merged, dict) or not isinstance(filled, dict):
             raise YamlError(event, "only mappings can be merged with <<")
@@ -222,7 +221,7 @@ def _scalar_value(event: yaml.ScalarEvent) -> JsonValue:
         return text
     value = plain_scalar(text)
     if tag.removeprefix(_TAG) not in _tags_of(value):
-        raise YamlError(event, f"{text[:40]!r} is not what its tag {tag[:80]!r} says")
+        raise YamlError(event, f"{text[:40]!r} does not match its tag {tag[:80]!r}")
     return value
 
 

@@ -1,11 +1,12 @@
 """Checks of a cluster: what is wrong with it, why that matters, and what to do next.
 
-Pure functions over what was read of a cluster, and nothing is changed. A check group is one
-file with one function; what it may find is a list of kinds, from which the documentation is made.
+Pure functions over the objects of a cluster; nothing is changed. A check group is one file with one
+function and a list of the kinds of finding that it may return, from which docs/check.md is
+generated.
 """
 
 from bayplan.checks.cluster import CheckedCluster
-from bayplan.checks.finding import CheckKind, Example, Finding, Severity
+from bayplan.checks.findings import CheckKind, Example, Finding, Severity
 from bayplan.checks.registry import KINDS, CheckReport, check
 
 __all__ = [

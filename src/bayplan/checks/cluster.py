@@ -1,9 +1,9 @@
-"""What was read of a cluster, sorted once for all check groups.
+"""The cluster that is checked: its objects, indexed once for all check groups.
 
-Of a live cluster it is known which kinds could be read. Of a dump nobody knows whether a kind was
-left out or has no objects, so a kind counts as read if there is one object of it.
+Of a live cluster it is known which kinds could be read. Of a dump it is unknown whether a kind was
+left out or has no objects, so a kind counts as read if there is at least one object of it.
 
-A dump stands still: its now is the latest moment that it names, or everything in it would be old.
+For a dump, "now" is the latest timestamp in it, so that young objects still count as young.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TypeVar, cast
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration, declare
 from bayplan.fit import Profile, Snapshot
-from bayplan.fit.explanation.waiting import WaitingAlike, waiting_alike, waiting_pods
+from bayplan.fit.explanation.cause import PendingGroup, group_pending_pods, list_pending_pods
 from bayplan.fit.state.volume_report import VolumeReport
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.coordination import Lease
@@ -25,11 +25,11 @@ from bayplan.kube.events import Event
 from bayplan.kube.meta import Condition, KubeObject, ObjectReference
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.times import read_time
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.kube.workloads import PriorityClass
-from bayplan.queues.survey import Survey, priorities_in, survey
+from bayplan.queues.queue_snapshot import QueueSnapshot, priorities_in, queue_snapshot
 
 T = TypeVar("T", bound=KubeObject)
 GRACE = timedelta(minutes=5)
@@ -38,23 +38,23 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(eq=False)
 class CheckedCluster:
-    """A cluster to look at."""
+    """A cluster to check."""
 
     objects: Sequence[KubeObject]
     now: datetime
     profile: Profile = field(default_factory=lambda: Profile().by_scheduler())
     read: frozenset[type[KubeObject]] | None = None
-    """The kinds that were read; None if that is to be told by what is there."""
+    """The kinds that were read; None to take the kinds of the objects."""
     server_version: str = ""
-    """As a live API server says it, such as `v1.36.4`."""
+    """The version that a live API server reports, such as `v1.36.4`."""
     groups: Sequence[Declaration] = ()
-    """Node groups as a file declares them; they count over those of the cluster."""
+    """Node groups declared in a file; they take precedence over those of the cluster."""
     left_out: Sequence[ObjectError] = ()
-    """What could not be used of what was read."""
+    """Objects that were read and are invalid."""
     grace: timedelta = GRACE
-    """Whatever is younger may still be on its way."""
+    """Younger objects are not reported, since they may still be starting."""
     namespace: str = ""
-    """The one whose pods, claims and groups are told of; empty for all. All of them count."""
+    """The namespace whose pods, claims and groups are reported; empty for all. All count."""
 
     @cached_property
     def _by_type(self) -> dict[type[KubeObject], list[KubeObject]]:
@@ -64,20 +64,20 @@ class CheckedCluster:
         return dict(found)
 
     def all(self, kind: type[T]) -> list[T]:
-        """All objects of a kind."""
+        """Return all objects of a kind."""
         return cast("list[T]", self._by_type.get(kind, []))
 
-    def sees(self, kind: type[KubeObject]) -> bool:
-        """Whether objects of a kind would be known if there were any."""
+    def has_read(self, kind: type[KubeObject]) -> bool:
+        """Return whether objects of a kind were read."""
         return kind in (self._by_type if self.read is None else self.read)
 
-    def tells_of(self, key: str) -> bool:
-        """Whether a namespaced object is told of."""
+    def reports(self, key: str) -> bool:
+        """Return whether findings about a namespaced object are reported."""
         return not self.namespace or key.startswith(f"{self.namespace}/")
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The cluster as the model has it; what the model cannot use is among its problems."""
+        """The snapshot of the cluster; invalid objects are among its problems."""
         return Snapshot(self.objects, profile=self.profile)
 
     @cached_property
@@ -92,12 +92,12 @@ class CheckedCluster:
 
     @cached_property
     def volumes(self) -> list[VolumeReport]:
-        """Places for volumes, by node and driver."""
+        """Attachments in use and limits, by node and driver."""
         return self.snapshot.volumes()
 
     @cached_property
     def declared(self) -> tuple[Declaration, ...]:
-        """Node groups as a file or NodeGroups of the cluster declare them."""
+        """Node groups that a file or NodeGroups of the cluster declare."""
         found = {
             one.group: one
             for one in (
@@ -108,15 +108,15 @@ class CheckedCluster:
         return tuple({**found, **{one.group: one for one in self.groups}}.values())
 
     @cached_property
-    def queues(self) -> Survey | None:
-        """Queues and who waits in them; None where there are none."""
+    def queues(self) -> QueueSnapshot | None:
+        """Queues and the groups that wait in them; None if there are no queues."""
         if not self.all(Queue) and not self.all(PodGroup):
             return None
-        return survey(self.objects, priority_of=priorities_in(self.all(PriorityClass)))
+        return queue_snapshot(self.objects, priority_of=priorities_in(self.all(PriorityClass)))
 
     @cached_property
-    def waiting(self) -> list[WaitingAlike]:
-        """What pods without a node wait for, those alike together."""
+    def waiting(self) -> list[PendingGroup]:
+        """Pending pods by what they wait for, equivalent pods together."""
         groups = self.queues.waiting() if self.queues is not None else ()
         held = {
             pod: f"queue {one.queue}: {one.text}"
@@ -124,18 +124,16 @@ class CheckedCluster:
             if one.is_for_queue
             for pod in one.pods
         }
-        return waiting_alike(self.snapshot, waiting_pods(self.snapshot), held)
+        return group_pending_pods(self.snapshot, list_pending_pods(self.snapshot), held)
 
     def is_young(self, moment: str | None) -> bool:
-        """Whether something is so new that it may still be on its way; what says no time is
-        not.
-        """
-        said = read_time(moment)
-        return said is not None and said > self.now - self.grace
+        """Return whether a timestamp is within the grace period; False without a timestamp."""
+        time = read_time(moment)
+        return time is not None and time > self.now - self.grace
 
 
 def readiness(node: Node) -> Condition | None:
-    """What a node says of being ready, if it says anything."""
+    """Return the node's Ready condition, if it has one."""
     return next((one for one in node.status.conditions if one.type == "Ready"), None)
 
 
@@ -144,19 +142,19 @@ def _reference(one: KubeObject) -> ObjectReference:
 
 
 def latest_moment(objects: Iterable[KubeObject]) -> datetime:
-    """The latest moment that objects name; long ago if they name none."""
+    """Return the latest timestamp in the objects; LONG_AGO if they have none."""
     texts = max((text for one in objects for text in _moments(one)), default="")
     return read_time(texts) or LONG_AGO
 
 
 def _moments(one: KubeObject) -> Iterator[str]:
-    """Moments as the API writes them, whose order is that of their texts."""
+    """Yield an object's timestamps in UTC as texts, which sort like the times."""
     meta = one.metadata
-    said = [meta.creation_timestamp, meta.deletion_timestamp]
+    texts = [meta.creation_timestamp, meta.deletion_timestamp]
     if isinstance(one, Event):
-        said += [one.event_time, one.deprecated_last_timestamp]
+        texts += [one.event_time, one.deprecated_last_timestamp]
     if isinstance(one, Lease):
-        said.append(one.spec.renew_time)
+        texts.append(one.spec.renew_time)
     if isinstance(one, Pod | Node):
-        said += [condition.last_transition_time for condition in one.status.conditions]
-    yield from (text for text in said if text and text.endswith("Z") and read_time(text))
+        texts += [condition.last_transition_time for condition in one.status.conditions]
+    yield from (text for text in texts if text and text.endswith("Z") and read_time(text))

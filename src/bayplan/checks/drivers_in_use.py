@@ -1,4 +1,4 @@
-"""What several check groups ask of storage: which drivers are used, and which attach anything."""
+"""Which CSI drivers are in use, attach volumes, and are registered on which nodes."""
 
 from __future__ import annotations
 
@@ -15,43 +15,45 @@ from bayplan.kube.storage import (
 )
 
 
-def drivers_in_use(subject: CheckedCluster) -> frozenset[str]:
-    """The drivers that somebody has to do with: by a volume, an attachment, or a class."""
-    return frozenset(_in_use(subject))
+def drivers_in_use(cluster: CheckedCluster) -> frozenset[str]:
+    """Return the drivers that a volume, an attachment or a StorageClass uses."""
+    return frozenset(_in_use(cluster))
 
 
-def _in_use(subject: CheckedCluster) -> Iterator[str]:
-    for volume in subject.all(PersistentVolume):
+def _in_use(cluster: CheckedCluster) -> Iterator[str]:
+    for volume in cluster.all(PersistentVolume):
         if volume.spec.csi is not None:
             yield volume.spec.csi.driver
-    yield from (one.spec.attacher for one in subject.all(VolumeAttachment))
-    yield from (driver_of_class(one) for one in subject.all(StorageClass))
+    yield from (one.spec.attacher for one in cluster.all(VolumeAttachment))
+    yield from (driver_of_class(one) for one in cluster.all(StorageClass))
 
 
 def driver_of_class(one: StorageClass) -> str:
-    """The CSI driver that makes a class's volumes; of an in-tree plugin, the one that took over."""
+    """Return the CSI driver of a class; of an in-tree plugin, the driver it migrated to."""
     plugin = BY_PLUGIN_NAME.get(one.provisioner)
     return one.provisioner if plugin is None else plugin.driver
 
 
-def attachable_drivers(subject: CheckedCluster) -> frozenset[str]:
-    """The drivers whose volumes are attached, as far as is known: those that do not say they are
-    not, and of which a CSIDriver or an attachment speaks.
+def attachable_drivers(cluster: CheckedCluster) -> frozenset[str]:
+    """Return the drivers whose volumes are attached, as far as is known.
+
+    These have a CSIDriver with attachRequired, or an attachment. If no CSIDrivers were read, all
+    registered drivers count.
     """
-    said = {one.name: one.spec.attach_required for one in subject.all(CSIDriver)}
-    attached = {one.spec.attacher for one in subject.all(VolumeAttachment)}
-    registered = {one.name for node in subject.all(CSINode) for one in node.spec.drivers}
-    known = {name for name, required in said.items() if required}
-    if not subject.sees(CSIDriver):
+    required_by_name = {one.name: one.spec.attach_required for one in cluster.all(CSIDriver)}
+    attached = {one.spec.attacher for one in cluster.all(VolumeAttachment)}
+    registered = {one.name for node in cluster.all(CSINode) for one in node.spec.drivers}
+    known = {name for name, required in required_by_name.items() if required}
+    if not cluster.has_read(CSIDriver):
         known |= registered
     return frozenset(known | attached)
 
 
-def registered_on(subject: CheckedCluster) -> dict[str, set[str]]:
-    """By driver, the nodes on which it has registered."""
+def registered_on(cluster: CheckedCluster) -> dict[str, set[str]]:
+    """Return the nodes on which each driver is registered."""
     found: dict[str, set[str]] = {}
-    for csinode in subject.all(CSINode):
-        if csinode.name in subject.nodes:
+    for csinode in cluster.all(CSINode):
+        if csinode.name in cluster.nodes:
             for driver in csinode.spec.drivers:
                 found.setdefault(driver.name, set()).add(csinode.name)
     return found

@@ -1,4 +1,4 @@
-"""All check groups, asked one after another."""
+"""All check groups, and running them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from bayplan.checks.cluster import CheckedCluster
-from bayplan.checks.finding import CheckKind, Finding
+from bayplan.checks.findings import CheckKind, Finding
 from bayplan.checks.groups import (
     attachments,
     budgets,
-    control,
+    control_plane,
     drivers,
     limits,
     node_groups,
@@ -34,38 +34,45 @@ GROUPS: tuple[tuple[tuple[CheckKind, ...], CheckGroup], ...] = (
     (queues.KINDS, queues.find),
     (node_groups.KINDS, node_groups.find),
     (budgets.KINDS, budgets.find),
-    (control.KINDS, control.find),
+    (control_plane.KINDS, control_plane.find),
     (unreadable.KINDS, unreadable.find),
 )
 KINDS: dict[str, CheckKind] = {kind.code: kind for kinds, _ in GROUPS for kind in kinds}
 """Every kind of finding, by its code."""
+RENAMED = {
+    "KubeletsApart": "KubeletVersionSkew",
+    "LimitBeyondBelief": "ImplausibleLimit",
+    "ProvisionerNowhere": "ProvisionerMissing",
+    "TemplateLies": "TemplateMismatch",
+}
+"""Former codes, which filters still accept in this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was found, the most serious first, and what could not be looked for."""
+    """The findings, the most serious first, and the checks that were skipped."""
 
     findings: tuple[Finding, ...]
-    unasked: tuple[CheckKind, ...] = ()
-    """What could not be looked for, since something that it rests on was not read."""
-    unread: tuple[str, ...] = ()
-    """The kinds of objects that these rest on and that were not read."""
+    skipped: tuple[CheckKind, ...] = ()
+    """The checks that were skipped because objects that they need were not read."""
+    not_read: tuple[str, ...] = ()
+    """The kinds of objects that the skipped checks need and that were not read."""
 
 
-def check(subject: CheckedCluster, codes: Collection[str] = KINDS) -> CheckReport:
-    """Look for what these codes stand for."""
-    wanted = {code for code in codes if _can_be_asked(KINDS[code], subject)}
-    found = sorted(_found(subject, wanted), key=lambda one: one.order)
-    unasked = [kind for code, kind in KINDS.items() if code in codes and code not in wanted]
-    unread = {one.__name__ for kind in unasked for one in kind.needs if not subject.sees(one)}
-    return CheckReport(tuple(found), tuple(unasked), tuple(sorted(unread)))
+def check(cluster: CheckedCluster, codes: Collection[str] = KINDS) -> CheckReport:
+    """Run the checks with these codes."""
+    wanted = {code for code in codes if _can_run(KINDS[code], cluster)}
+    findings = sorted(_findings(cluster, wanted), key=lambda one: one.order)
+    skipped = [kind for code, kind in KINDS.items() if code in codes and code not in wanted]
+    missing = {one.__name__ for kind in skipped for one in kind.needs if not cluster.has_read(one)}
+    return CheckReport(tuple(findings), tuple(skipped), tuple(sorted(missing)))
 
 
-def _found(subject: CheckedCluster, wanted: Collection[str]) -> Iterator[Finding]:
+def _findings(cluster: CheckedCluster, wanted: Collection[str]) -> Iterator[Finding]:
     for kinds, find in GROUPS:
         if any(kind.code in wanted for kind in kinds):
-            yield from (one for one in find(subject) if one.kind.code in wanted)
+            yield from (one for one in find(cluster) if one.kind.code in wanted)
 
 
-def _can_be_asked(kind: CheckKind, subject: CheckedCluster) -> bool:
-    return all(subject.sees(needed) for needed in kind.needs)
+def _can_run(kind: CheckKind, cluster: CheckedCluster) -> bool:
+    return all(cluster.has_read(needed) for needed in kind.needs)

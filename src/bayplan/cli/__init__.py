@@ -1,1 +1,1 @@
-"""The command line: one file a command, thin over the rooms."""
+"""The command line: one file per command, thin over the other packages."""

@@ -6,37 +6,21 @@ import asyncio
 import contextlib
 import gc
 import sys
-import tempfile
-from collections.abc import Coroutine, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Literal
-
-from cyclopts import Parameter
+from typing import Literal
 
 from bayplan.base.garbage import RARELY
 from bayplan.cli.errors import EXIT_OK, BadInput, Unwritable
 from bayplan.cli.options.daemon import listen_address
 from bayplan.cli.options.flags import Switch
+from bayplan.cli.options.server import AuthOptions, kubeconfig_place
 from bayplan.client.daemon import fastest_loop
-from bayplan.client.signals import ending_signals
+from bayplan.client.signals import termination_signals
 from bayplan.embedded.apiserver.config import ServerConfig
-from bayplan.embedded.apiserver.identity import TokenFileError, check_place
+from bayplan.embedded.apiserver.identity import TokenFileError
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class AuthOptions:
-    """Who is known to an API server, and who may do what."""
-
-    tokens: Path | None = None
-    """Further users: CSV lines of token,user,uid,"group1,group2"."""
-    authorization: Annotated[Literal["rbac", "always-allow"], Parameter(show_choices=True)] = (
-        "always-allow"
-    )
-    """Who may do what: as RBAC objects say, or everybody everything."""
 
 
 def apiserver(  # noqa: PLR0913 - one for each option of the command
@@ -54,19 +38,19 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
     Parameters
     ----------
     data
-        Keep everything in this file; without it, in memory.
+        The file to store all objects in; by default they are kept in memory.
     listen
-        Address and port; port 0 takes a free one, and with --data the same one every time.
+        Address and port; port 0 chooses a free one, and with --data the same one every time.
     kubeconfig
-        Write the administrator's kubeconfig here; without it, into a temporary folder while the
-        server runs.
+        The file to write the administrator's kubeconfig to; by default a temporary one, which is
+        removed when the server stops.
     allow_privileged
-        Let containers be privileged, as most real clusters do.
+        Allow privileged containers, as most clusters do.
     controllers
-        What is kept in order here: all that this server can, garbage and namespaces included, or
-        only what kube-apiserver does itself, for use with a kube-controller-manager.
+        The controllers to run: all of this server, such as garbage collection and namespaces, or
+        only those of kube-apiserver itself, for use with a kube-controller-manager.
     durability
-        What an acknowledged write survives: the death of the process, or also a power cut.
+        What an acknowledged write survives: a crash of the process, or also a power failure.
     """
     host, port = listen_address(listen)
     who = who or AuthOptions()
@@ -84,53 +68,23 @@ def apiserver(  # noqa: PLR0913 - one for each option of the command
         )
         gc.set_threshold(*RARELY)
         with asyncio.Runner(loop_factory=fastest_loop()) as runner:
-            runner.run(_serve(config, tell=kubeconfig is None))
+            runner.run(_serve(config, show_kubeconfig=kubeconfig is None))
     return EXIT_OK
 
 
-@contextlib.contextmanager
-def kubeconfig_place(wanted: Path | None) -> Iterator[Path]:
-    """Where a kubeconfig goes that is of no use afterwards, so it is removed, with the folders that
-    had to be made for it, as kubectl would make them.
-    """
-    if wanted is None:
-        with tempfile.TemporaryDirectory(prefix="bayplan-") as folder:
-            yield Path(folder, "kubeconfig")
-        return
-    new = [one for one in wanted.absolute().parents if not one.exists()]
-    try:
-        try:
-            check_place(wanted)
-        except OSError as problem:
-            raise BadInput(f"--kubeconfig {problem}") from problem
-        try:
-            yield wanted
-        finally:
-            wanted.unlink(missing_ok=True)
-    finally:
-        _remove_empty(new)
-
-
-def _remove_empty(folders: Iterable[Path]) -> None:
-    """The inner ones first; where somebody has put something else, it stays."""
-    with contextlib.suppress(OSError):
-        for one in folders:
-            one.rmdir()
-
-
-async def _serve(config: ServerConfig, *, tell: bool) -> None:
+async def _serve(config: ServerConfig, *, show_kubeconfig: bool) -> None:
     try:
         server = ApiServer(config)
     except (StoreError, TokenFileError, OSError) as problem:
         raise BadInput(str(problem)) from problem
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
-    for number in ending_signals():
+    for number in termination_signals():
         loop.add_signal_handler(number, stopped.set)
     try:
         async with server:
             sys.stdout.write(f"serving {server.url}\n")
-            if tell:
+            if show_kubeconfig:
                 sys.stdout.write(f"export KUBECONFIG={config.kubeconfig}\n")
             sys.stdout.flush()
             await _first_of(stopped.wait(), server.wait())
@@ -139,7 +93,7 @@ async def _serve(config: ServerConfig, *, tell: bool) -> None:
 
 
 async def _first_of(*work: Coroutine[object, object, object]) -> None:
-    """Return when one of them is done, as it ends; the others are given up."""
+    """Wait until one of them ends, and raise its error if it has one; cancel the others."""
     tasks = [asyncio.ensure_future(one) for one in work]
     done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in others:

@@ -1,6 +1,6 @@
-"""`bayplan autoscaler`: buy nodes for pods that wait, and give back those that nobody needs.
+"""`bayplan autoscaler`: scale node groups up for pending pods, and down when nodes are unneeded.
 
-The options that Cluster Autoscaler has are named as there, and mean the same.
+Flags that Cluster Autoscaler has have the same names and meaning.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.autoscaler.cloudstate.reader import Expects
+from bayplan.autoscaler.cloudstate.reader import AmendTemplate
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.estimate.limits import ResourceLimitError, read_resource_limits
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.plan import encode_plans
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
 from bayplan.autoscaler.providers.registry import check_options, open_provider
 from bayplan.base.configfiles import ConfigFileError
@@ -36,22 +36,22 @@ from bayplan.cli.options.daemon import (
 )
 from bayplan.cli.options.flags import Switch
 from bayplan.cli.text.output import printable
-from bayplan.client.client import Client, Tuning
+from bayplan.client.client import Client, ClientOptions
 from bayplan.client.daemon import (
     DaemonProcess,
     HealthEndpoint,
     elected,
     process_identity,
 )
-from bayplan.client.election import LeaderSettings
+from bayplan.client.election import LeaderElectionSettings
 from bayplan.client.errors import ClientError
 from bayplan.client.serving.health import HealthPages
 from bayplan.fit import Profile
 from bayplan.nodegroups import NodeGroupError, Provider
 
 log = logging.getLogger(__name__)
-BUDGET = Tuning(qps=200.0, burst=400, in_flight=32)
-LEASE = LeaderSettings(name="cluster-autoscaler")
+BUDGET = ClientOptions(qps=200.0, burst=400, in_flight=32)
+LEASE = LeaderElectionSettings(name="cluster-autoscaler")
 SHORTEST_TOKEN = 16
 
 
@@ -69,20 +69,20 @@ def autoscaler(  # noqa: PLR0913 - one for each option of the command
     dry_run: Switch = False,
     logs: LogOptions | None = None,
 ) -> int:
-    """Buy nodes for pods that wait, and give back those that nobody needs, until interrupted.
+    """Scale node groups up for pending pods, and down when nodes are unneeded, until interrupted.
 
-    SIGTERM and Ctrl-C end it in order.
+    SIGTERM and Ctrl-C stop it gracefully.
 
     Parameters
     ----------
     listen
-        Address and port of /healthz, /readyz, /livez, /metrics and /plan; port 0 takes a free one,
-        an empty address serves nothing. /plan, what the last loops decided, is for this machine,
-        and for whoever has the token.
+        Address and port of /healthz, /readyz, /livez, /metrics and /plan; port 0 chooses a free
+        one, an empty value disables them. /plan shows the decisions of the last loops; requests
+        from other machines need the token.
     plan_token_file
-        A file with the token that lets others than this machine read /plan.
+        A file with the token for requests to /plan from other machines.
     dry_run
-        Print what would be asked of the cloud; write nothing at all, not even events or a lease.
+        Print the intended requests to the cloud; write nothing, not even events or a lease.
     """
     (logs or LogOptions()).begin()
     work = _Work(
@@ -105,20 +105,20 @@ def autoscaler(  # noqa: PLR0913 - one for each option of the command
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the command line asked for."""
+    """The parsed command line."""
 
     cloud: ProviderOptions
     options: AutoscalerOptions
     profile: Profile
-    expects: Expects
+    expects: AmendTemplate
     cluster: ClusterAccess
-    leader: LeaderSettings
+    leader: LeaderElectionSettings
     listen: tuple[str, int] | None
     token: str
     dry_run: bool
 
     def check(self) -> None:
-        """BadInput if it makes no sense."""
+        """Raise BadInput for invalid options."""
         try:
             parse_expanders(self.options.expander)
             read_resource_limits(self.options)
@@ -127,7 +127,7 @@ class _Work:
             raise BadInput(printable(str(error))) from None
 
     def process(self) -> DaemonProcess[Client]:
-        """The autoscaler as a process."""
+        """Return the process of the autoscaler."""
         identity, registry = process_identity(), CollectorRegistry()
         daemon = AutoscalerDaemon(
             self._open,
@@ -136,7 +136,7 @@ class _Work:
             registry=registry,
             instance=identity,
             show=show_decision if self.dry_run else None,
-            expects=self.expects,
+            amend_template=self.expects,
         )
         leader = replace(self.leader, elect=self.leader.elect and not self.dry_run)
         return DaemonProcess(
@@ -159,7 +159,7 @@ class _Work:
         pages = HealthPages(
             lambda: _not_ready(daemon),
             lambda: generate_latest(registry),
-            {"/plan": lambda: msgspec.json.encode(daemon.plans())},
+            {"/plan": lambda: encode_plans(daemon.plans())},
             self.token,
         )
         return HealthEndpoint(
@@ -171,7 +171,7 @@ class _Work:
 
 
 def _not_ready(daemon: AutoscalerDaemon) -> str:
-    """A replica that waits to lead is ready to."""
+    """Return why it is not ready; a replica that waits to become leader is ready."""
     return "the cache is not filled yet" if daemon.is_starting else ""
 
 
@@ -183,5 +183,7 @@ def _token(path: Path | None) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"--plan-token-file {path}: {error}") from None
     if len(token) < SHORTEST_TOKEN:
-        raise BadInput(f"--plan-token-file {path}: a token has {SHORTEST_TOKEN} characters or more")
+        raise BadInput(
+            f"--plan-token-file {path}: the token must have at least {SHORTEST_TOKEN} characters"
+        )
     return token

@@ -14,7 +14,8 @@ from bayplan.base.clock import WallClock
 from bayplan.base.durations import Seconds
 from bayplan.base.suggestions import no_such
 from bayplan.checks import KINDS, CheckedCluster, CheckReport, Severity
-from bayplan.checks import check as look
+from bayplan.checks import check as run_checks
+from bayplan.checks.registry import RENAMED
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.options.cluster import (
     As,
@@ -26,8 +27,8 @@ from bayplan.cli.options.cluster import (
 )
 from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
 from bayplan.cli.text.check import blocks
-from bayplan.cli.text.output import Format, emit, show
-from bayplan.cli.text.progress import LOADING, Bar
+from bayplan.cli.text.output import Format, emit, notices, show
+from bayplan.cli.text.progress import LOADING, ProgressBar
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.reports.checks import check_data, kinds_read, moment_of
@@ -52,44 +53,43 @@ def check(  # noqa: PLR0913 - one for each option
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
-    """Say what is wrong with a cluster, why it matters, and what to do next; nothing is changed.
+    """Check a cluster: report what is wrong, why it matters, and what to do next. Read-only.
 
-    Drivers without limits, nodes without drivers or over their limit, volumes that do not come or
-    go, kubelets too old or too new, pods that wait and the true cause of it, queues that can never
-    admit, groups whose templates lie, and more: docs/check.md has every code. The same trouble of
-    many objects is one finding, with some of them as examples; `-o wide` shows more of them.
+    Checks attach limits, CSI drivers, volume attachments, version skew, pending pods and their
+    causes, queues, node group templates and more; docs/check.md lists every code. The same problem
+    of many objects is one finding with examples; `-o wide` shows more examples.
 
-    What rests on a kind of object that was not read is not looked for, and that is said.
+    Checks that need a kind of object that was not read are skipped, and reported as skipped.
 
-    Of a dump (-f), or of the cluster that kubectl would talk to, which is only read. With -n, pods,
-    claims and groups of other namespaces are counted and not told of.
+    The cluster is a dump (-f), or the current context of the kubeconfig. With -n, only pods, claims
+    and groups of that namespace are reported; those of other namespaces are still counted.
 
-    Exit codes: 0 nothing was found that is as serious as --fail-on says, 1 something was, 2 bad
-    input, or the cluster cannot be read.
+    Exit codes: 0 no finding of at least the severity of --fail-on, 1 there is one, 2 bad input, or
+    the cluster cannot be read.
 
     Parameters
     ----------
     only
-        Look for nothing but these codes; several with commas.
+        Run only the checks with these codes, separated by commas.
     ignore
-        Look for all but these codes; several with commas.
+        Do not run the checks with these codes, separated by commas.
     fail_on
-        From which severity on the exit code is 1.
+        The lowest severity with which the exit code is 1.
     grace
-        Leave out pods, nodes and claims that are younger, such as 90s or 1h; of a dump, younger
-        than the moment that it was taken at.
+        Ignore pods, nodes and claims that are younger, such as 90s or 1h; in a dump, relative to
+        the time at which it was taken.
     groups
-        Node groups with their templates and bounds, as `bayplan plan` has them.
+        A file of node groups with their templates and bounds, as for `bayplan plan`.
     """
     codes = _codes(only, ignore)
     profile = judged_as(profile_from(feature_gates, missing_driver), judge)
     declared = declared_groups(groups)
-    with Bar() as bar:
+    with ProgressBar() as bar:
         loaded = source.load("check", progress=bar)
         if source.filename and not any(isinstance(one, Node | Pod) for one in loaded.objects):
-            raise BadInput("there is neither a pod nor a node in the dump")
-        bar.at("Looking", LOADING)
-        subject = CheckedCluster(
+            raise BadInput("the dump contains neither pods nor nodes")
+        bar.at("Checking", LOADING)
+        cluster = CheckedCluster(
             loaded.objects,
             moment_of(loaded) if source.filename else WallClock().now(),
             profile=profile,
@@ -100,7 +100,7 @@ def check(  # noqa: PLR0913 - one for each option
             grace=timedelta(seconds=grace),
             namespace=source.chosen,
         )
-        report = look(subject, codes)
+        report = run_checks(cluster, codes)
     if output.is_for_people:
         show(blocks(report, wide=output is Format.wide))
         show(map(Text, source.notes(loaded, "check")))
@@ -116,13 +116,25 @@ def _codes(only: Iterable[str], ignore: Iterable[str]) -> Collection[str]:
 
 
 def _named(written: Iterable[str], flag: str) -> list[str]:
-    """Codes with commas or one by one, in any case of letters; BadInput if there is none such."""
-    known = {code.lower(): code for code in KINDS}
-    said = [part.strip() for text in written for part in text.split(",") if part.strip()]
-    for one in said:
+    """Return codes that are given with commas or repeated flags, in upper or lower case.
+
+    Former codes are accepted with a warning; BadInput for an unknown one.
+    """
+    known = {code.lower(): code for code in (*KINDS, *RENAMED)}
+    given = [part.strip() for text in written for part in text.split(",") if part.strip()]
+    for one in given:
         if one.lower() not in known:
             raise BadInput(f"{flag}: {no_such('code', one, KINDS)}")
-    return [known[one.lower()] for one in said]
+    return [_current(known[one.lower()], flag) for one in given]
+
+
+def _current(code: str, flag: str) -> str:
+    """Return the current name of a code; a former one is reported as deprecated."""
+    if code in KINDS:
+        return code
+    text = f"warning: {flag} {code}: deprecated, renamed to {RENAMED[code]}"
+    notices().print(text, style="yellow")
+    return RENAMED[code]
 
 
 def _exit_code(report: CheckReport, fail_on: str) -> int:

@@ -1,8 +1,8 @@
-"""`bayplan completion`: what a shell needs to complete our command lines.
+"""`bayplan completion`: shell completion of our command lines.
 
-Bash, zsh and fish get a script, made from the commands' own signatures. kubectl completes its
-plugins differently: for `kubectl bayplan …` it runs `kubectl_complete-bayplan` with the words so
-far, and reads a candidate a line and at last a number that says how to go on.
+Bash, zsh and fish get a script, generated from the commands' signatures. kubectl completes its
+plugins differently: for `kubectl bayplan …` it runs `kubectl_complete-bayplan` with the words typed
+so far, and reads one candidate per line and finally a completion directive.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from bayplan.cli.main import build_app
 Shell = Literal["bash", "zsh", "fish"]
 _NO_FILES = ":4"
 _FILES = ":0"
-"""kubectl's words for "complete nothing else" and "complete file names if there is nothing"."""
+"""kubectl's directives: no file names, and file names if there are no candidates."""
 
 
 def completion(shell: Shell, /) -> int:
-    """Print a script that lets a shell complete our command lines.
+    """Print a completion script for a shell.
 
     To try it in bash: `source <(bayplan completion bash)`. `kubectl bayplan` is completed by
-    kubectl's own completion and needs none of this.
+    kubectl's own completion and needs no script.
 
     Exit codes: 0 it was printed, 2 bad input.
 
     Parameters
     ----------
     shell
-        Whose script: bash, zsh or fish.
+        The shell: bash, zsh or fish.
     """
     sys.stdout.write(build_app().generate_completion(shell=shell))
     return EXIT_OK
@@ -45,7 +45,7 @@ def kubectl_complete() -> None:
 
 
 def candidates(words: Sequence[str]) -> Iterator[str]:
-    """What the last word may become, after the words before it; the last line says what else."""
+    """Yield the candidates for the last word, then kubectl's directive."""
     *before, typed = words or [""]
     app = _reached(build_app(), before)
     options = typed.startswith("-")
@@ -55,8 +55,8 @@ def candidates(words: Sequence[str]) -> Iterator[str]:
 
 
 def _reached(app: App, words: Sequence[str]) -> App:
-    """The command that those words lead to."""
-    for word in words:
+    """Return the command that the words name; after `help` come the words of another command."""
+    for word in words[1:] if words[:1] == ["help"] else words:
         if not word.startswith("-") and word in _commands(app):
             app = app[word]
     return app

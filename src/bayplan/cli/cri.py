@@ -15,10 +15,10 @@ from bayplan.cli.options.daemon import run_daemon
 from bayplan.cli.text.output import notices
 from bayplan.client.daemon import DaemonProcess
 from bayplan.client.logs import log_plainly
-from bayplan.client.serving.binding import serve_metrics
+from bayplan.client.serving.endpoints import serve_metrics
 from bayplan.images.cri.server import serve
 from bayplan.images.platforms import host_platform
-from bayplan.images.settings import Settings, load_settings
+from bayplan.images.settings import CriSettings, load_settings
 from bayplan.images.store.layout import StoreInUseError
 
 
@@ -36,12 +36,12 @@ def cri(
     socket
         The unix socket to listen on.
     root
-        Where images are kept.
+        The folder in which images are stored.
     config
         A containerd configuration file: runtimes with their guest_platform, registry mirrors,
-        pinned images. Without one there is a single handler for this machine's platform.
+        pinned images. By default there is a single handler for this machine's platform.
     metrics_port
-        Expose Prometheus metrics on this port of 127.0.0.1; 0 for none.
+        The port of Prometheus metrics on 127.0.0.1; 0 for none.
     """
     log_plainly()
     try:
@@ -66,8 +66,10 @@ def cri(
 
 
 @asynccontextmanager
-async def _served(socket: Path, root: Path, settings: Settings) -> AsyncIterator[CollectorRegistry]:
-    """Serve; BadInput if that cannot begin."""
+async def _served(
+    socket: Path, root: Path, settings: CriSettings
+) -> AsyncIterator[CollectorRegistry]:
+    """Serve images; BadInput if the server cannot start."""
     async with AsyncExitStack() as stack:
         try:
             metrics = await stack.enter_async_context(serve(socket, root, settings))

@@ -1,4 +1,4 @@
-"""`bayplan manifests`: everything that runs Bayplan in a cluster, as YAML."""
+"""`bayplan manifests`: the objects that run Bayplan in a cluster, as YAML or JSON."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.main import build_app
 from bayplan.cli.options.cluster import Gates, gates_from
 from bayplan.cli.text.output import printable
-from bayplan.deploy.chosen import components_of, image_of, read_values
+from bayplan.deploy.artifacts import plain_objects, render_objects, without_helm
 from bayplan.deploy.components import DAEMONS
-from bayplan.deploy.holes import Filling, Node
-from bayplan.deploy.rendering import objects, plain, without_helm
-from bayplan.deploy.sense import refuse_clashes
-from bayplan.deploy.values import Values, find
-from bayplan.deploy.writing import write
+from bayplan.deploy.selection import components_of, image_of, read_values
+from bayplan.deploy.templates import RenderContext, TemplateNode
+from bayplan.deploy.validation import refuse_conflicts
+from bayplan.deploy.values import Values, find_value
+from bayplan.deploy.yaml_writer import write_yaml
 from bayplan.kube.names import is_dns_label, is_label_value
 
 
@@ -40,52 +40,53 @@ def manifests(  # noqa: PLR0913 - one for each option of the command
 ) -> int:
     """Print the objects that run Bayplan in a cluster, for kubectl apply -f -.
 
-    Nothing is asked of a cluster. The Kustomize base and the Helm chart are made from the same
-    source, and the values are the same as the chart's.
+    It does not connect to a cluster. The Kustomize base and the Helm chart are generated from the
+    same source, and the values are the chart's.
 
     Parameters
     ----------
     components
-        What to print: crds, scheduler, autoscaler, autoscaler-clusterapi, webhook, node-limits,
-        node-agent, reader, monitoring, network-policies. Without any, what the values enable.
+        The components to print: crds, scheduler, autoscaler, autoscaler-clusterapi, webhook,
+        node-limits, node-agent, reader, monitoring, network-policies. By default those that the
+        values enable.
     version
-        The version that is to run: the image's tag, and a label of everything.
+        The version to run: the image's tag, and a label of all objects.
     image
         The image, with or without a tag or digest.
     namespace
-        Where it is to run.
+        The namespace of the objects.
     crds
-        Print the definitions of custom kinds, where no components are named.
+        Print the custom resource definitions, if no components are given.
     values
-        A file of values, as the chart takes it.
+        A file of values, in the chart's format.
     set_
-        A value, such as scheduler.replicas=3; may be repeated, and counts before the file.
+        A value, such as scheduler.replicas=3; may be repeated, and overrides the file.
     """
     chosen = read_values(values, set_)
     if feature_gates:
         gates_from(feature_gates)
         chosen.feature_gates = feature_gates
     if not is_label_value(version) or not version:
-        raise BadInput(f"--version {printable(version[:80])}: cannot be a label and a tag")
+        raise BadInput(f"--version {printable(version[:80])}: not a valid label value and tag")
     if not is_dns_label(namespace):
-        raise BadInput(f"--namespace {printable(namespace[:80])}: cannot be a name")
+        raise BadInput(f"--namespace {printable(namespace[:80])}: not a valid namespace name")
     chosen.image = image_of(image, chosen.image, version)
     names = components_of(components, chosen, crds=crds)
-    made = objects(Filling(without_helm(chosen), namespace, version), names)
-    _refuse_what_cannot_start(chosen, plain(made) if version == bayplan.__version__ else ())
+    made = render_objects(RenderContext(without_helm(chosen), namespace, version), names)
+    _refuse_what_cannot_start(chosen, plain_objects(made) if version == bayplan.__version__ else ())
     if output == "json":
-        listed = {"apiVersion": "v1", "kind": "List", "items": plain(made)}
+        listed = {"apiVersion": "v1", "kind": "List", "items": plain_objects(made)}
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(listed)).decode() + "\n")
     else:
-        sys.stdout.write(write(made))
+        sys.stdout.write(write_yaml(made))
     return EXIT_OK
 
 
-def _refuse_what_cannot_start(values: Values, made: Iterable[Node]) -> None:
-    """BadInput for words that a daemon of our version would only refuse once it runs."""
+def _refuse_what_cannot_start(values: Values, made: Iterable[TemplateNode]) -> None:
+    """Raise BadInput for arguments that a daemon of this version would refuse at its start."""
     try:
         parse_expanders(values.autoscaler.expander)
-        refuse_clashes(values)
+        refuse_conflicts(values)
     except ExpanderError as error:
         raise BadInput(f"autoscaler.expander: {printable(str(error))}") from None
     except FieldProblem as problem:
@@ -95,15 +96,15 @@ def _refuse_what_cannot_start(values: Values, made: Iterable[Node]) -> None:
         if one["kind"] in {"Deployment", "DaemonSet"}:
             (container,) = one["spec"]["template"]["spec"]["containers"]
             section = sections[one["metadata"]["name"]]
-            if find(values, f"{section}.extraArgs"):
+            if find_value(values, f"{section}.extraArgs"):
                 _refuse_arguments(container, section)
 
 
 def _refuse_arguments(container: dict[str, Any], section: str) -> None:
-    """All that we say ourselves is sound, so what is wrong is what somebody adds."""
+    """Raise BadInput if the arguments cannot be parsed; only extraArgs can be wrong."""
     words = [*container["command"][1:], *container["args"]]
     try:
         build_app(words[0]).parse_args(words, exit_on_error=False, print_error=False)
     except CycloptsError as problem:
-        said = printable(" ".join(str(problem).split()))
-        raise BadInput(f"{section}.extraArgs: {said}") from None
+        message = printable(" ".join(str(problem).split()))
+        raise BadInput(f"{section}.extraArgs: {message}") from None

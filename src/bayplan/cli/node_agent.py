@@ -1,7 +1,6 @@
-"""`bayplan node-agent`: what Bayplan does on a node; with --images, its images, with --limits, its
-attach limits.
+"""`bayplan node-agent`: manage a node's images (--images), publish its attach limits (--limits).
 
-The options are named as the kubelet's, and mean the same.
+Flags that the kubelet has have the same names and meaning.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
 from bayplan.base.clock import WallClock
-from bayplan.base.pacing import TokenBucket
+from bayplan.base.flowcontrol import TokenBucket
 from bayplan.cli.errors import BadInput
-from bayplan.cli.images.connection import Connection
+from bayplan.cli.images.connection import RuntimeConnection
 from bayplan.cli.images.output import complain, say
 from bayplan.cli.options.access import ClusterAccess
 from bayplan.cli.options.attach_limits import LimitOptions
@@ -29,29 +28,29 @@ from bayplan.cli.options.daemon import LeaderOptions, listen_address, run_daemon
 from bayplan.cli.options.flags import Switch
 from bayplan.client import Client
 from bayplan.client.daemon import DaemonProcess, HealthEndpoint, Lead, elected, process_identity
-from bayplan.client.election import LeaderSettings
+from bayplan.client.election import LeaderElectionSettings
 from bayplan.client.errors import ClientError
 from bayplan.client.logs import log_plainly
-from bayplan.client.serving.binding import ListenError, serve_metrics
+from bayplan.client.serving.endpoints import ListenError, serve_metrics
 from bayplan.client.serving.health import HealthPages
-from bayplan.images.agent.housekeeping import UnreadableGateStateError
+from bayplan.images.agent.image_gc_loop import UnreadableGateStateError
 from bayplan.images.agent.node import NodeImageOptions, serve_node
-from bayplan.images.agent.node_status import MOST_IMAGES, NO_LIMIT
-from bayplan.images.collection import CollectionPolicy
+from bayplan.images.agent.node_status import MAX_IMAGES, NO_LIMIT
 from bayplan.images.credentials.keyring import PodKeyring, keyring_of_file
-from bayplan.images.credentials.memory import Verification, VerificationPolicy
 from bayplan.images.credentials.providers.config import ProviderConfig, load_provider_config
+from bayplan.images.credentials.pull_manager import CredentialVerification, VerificationPolicy
+from bayplan.images.image_gc import ImageGCPolicy
 from bayplan.images.manager.pulls import (
     DEFAULT_BURST,
     DEFAULT_PROGRESS_DEADLINE,
     DEFAULT_QPS,
-    PullLine,
+    PullSlots,
 )
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.node.agent import NAME, LimitsAgent
 
 log = logging.getLogger(__name__)
-LEASE = LeaderSettings(name=NAME)
+LEASE = LeaderElectionSettings(name=NAME)
 PolicyName = Literal[
     "NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"
 ]
@@ -65,42 +64,42 @@ class PullOptions:
     serialize_image_pulls: bool = True
     """One pull at a time."""
     max_parallel_image_pulls: int | None = None
-    """At most so many pulls at once, if they are not serialized."""
+    """The maximum number of parallel pulls, if they are not serialized."""
     registry_qps: float = DEFAULT_QPS
-    """Pulls that may begin in a second; 0 for no limit."""
+    """The maximum number of pulls started per second; 0 for no limit."""
     registry_burst: int = DEFAULT_BURST
-    """Pulls that may begin at once."""
+    """The maximum number of pulls started at once."""
     docker_config: Path | None = None
     """A Docker config.json with the node's own credentials, for every pod."""
     image_credential_provider_config: Path | None = None
-    """A CredentialProviderConfig, or a directory of them: plugins that give credentials."""
+    """A CredentialProviderConfig, or a directory of them, for credential provider plugins."""
     image_credential_provider_bin_dir: Path | None = None
-    """The directory of the plugins' programs."""
+    """The directory of the plugins' executables."""
     image_pull_progress_deadline: float = DEFAULT_PROGRESS_DEADLINE
-    """Seconds without any change on the disk after which a pull is ended; 0 for never."""
+    """Seconds without progress after which a pull is cancelled; 0 for never."""
     image_pull_credentials_verification_policy: PolicyName = "NeverVerifyPreloadedImages"
-    """Which images are handed only to pods that have their secret."""
+    """Which images only pods with valid credentials may use."""
     preloaded_images_verification_allowlist: tuple[str, ...] = ()
-    """Names and prefix/* patterns that NeverVerifyAllowlistedImages does not verify."""
+    """Names and prefix/* patterns of images that NeverVerifyAllowlistedImages does not verify."""
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class CollectionOptions:
-    """How images are collected, and told of."""
+    """Garbage collection of images, and their list in the node's status."""
 
     image_gc_high_threshold: int = 85
-    """Percent of the disk from which on images are removed."""
+    """Percent of disk usage from which images are removed."""
     image_gc_low_threshold: int = 80
-    """Percent of the disk down to which images are removed."""
+    """Percent of disk usage down to which images are removed."""
     minimum_image_ttl: float = 120.0
-    """Seconds for which a new image is safe."""
+    """Seconds for which a new image is not removed."""
     image_maximum_gc_age: float = 0.0
-    """Seconds after which an unused image goes whatever the disk says; 0 for never."""
+    """Seconds after which an unused image is removed at any disk usage; 0 for never."""
     node_status_images: bool = True
-    """Tell which images are there in the node's status."""
-    node_status_max_images: int = MOST_IMAGES
-    """At most so many, the largest first; -1 for all."""
+    """List images in the node's status."""
+    node_status_max_images: int = MAX_IMAGES
+    """The maximum number of images in the node's status, the largest first; -1 for all."""
 
 
 def node_agent(  # noqa: PLR0913 - one for each group of options
@@ -108,7 +107,7 @@ def node_agent(  # noqa: PLR0913 - one for each group of options
     images: Switch = False,
     limits: Switch = False,
     node: str = "",
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     cluster: ClusterAccess | None = None,
     pulls: PullOptions | None = None,
     collection: CollectionOptions | None = None,
@@ -117,26 +116,26 @@ def node_agent(  # noqa: PLR0913 - one for each group of options
     listen: str = "",
     metrics_port: int = 0,
 ) -> int:
-    """Serve a node until interrupted.
+    """Run the agent of a node until interrupted.
 
     Parameters
     ----------
     images
-        Pull images for the pods that are bound to the node, and collect unused ones.
+        Pull images for the node's pods, and remove unused ones.
     limits
-        Publish how many volumes the node can attach, by its instance type; with
-        --feature-gates=AttachVolumeLimit=false, take back what was published.
+        Publish the node's attach limits by instance type; with
+        --feature-gates=AttachVolumeLimit=false, remove published limits.
     node
-        The node's name; without it, this machine's.
+        The node's name; by default this machine's host name.
     listen
-        Address and port of /healthz, /readyz, /livez and /metrics; none if empty.
+        Address and port of /healthz, /readyz, /livez and /metrics; empty for none.
     metrics_port
-        Expose Prometheus metrics on this port of 127.0.0.1; 0 for none.
+        The port of Prometheus metrics on 127.0.0.1; 0 for none.
     """
     if not (images or limits):
-        raise BadInput("say what the agent shall do: --images, --limits, or both")
+        raise BadInput("nothing to do: give --images, --limits, or both")
     log_plainly()
-    connection = connection or Connection()
+    connection = connection or RuntimeConnection()
     name = node or socket.gethostname().lower()
     registry = CollectorRegistry()
     works: list[Lead] = []
@@ -162,9 +161,12 @@ def node_agent(  # noqa: PLR0913 - one for each group of options
 
 
 async def _serve_images(
-    client: Client, connection: Connection, options: NodeImageOptions, registry: CollectorRegistry
+    client: Client,
+    connection: RuntimeConnection,
+    options: NodeImageOptions,
+    registry: CollectorRegistry,
 ) -> None:
-    say(f"serving the images of node {options.node}")
+    say(f"managing the images of node {options.node}")
     async with CriRuntime(connection.endpoint, connection.timeout) as runtime:
         try:
             await serve_node(client, runtime, options, WallClock(), registry)
@@ -173,7 +175,7 @@ async def _serve_images(
 
 
 async def _together(works: Sequence[Awaitable[None]]) -> None:
-    """All of them until one fails, which ends the others."""
+    """Run all until one fails, which cancels the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         await asyncio.gather(*tasks)
@@ -192,7 +194,7 @@ def _expose(registry: CollectorRegistry, port: int) -> None:
 
 def _options(
     node: str,
-    connection: Connection,
+    connection: RuntimeConnection,
     pulls: PullOptions | None,
     collection: CollectionOptions | None,
 ) -> NodeImageOptions:
@@ -203,12 +205,12 @@ def _options(
             state_dir=connection.state_dir,
             use_handlers=connection.use_handlers,
             collection=_collection_policy(collection),
-            verification=Verification(
+            verification=CredentialVerification(
                 VerificationPolicy(pulls.image_pull_credentials_verification_policy),
                 pulls.preloaded_images_verification_allowlist,
             ),
             bucket=TokenBucket(pulls.registry_qps, pulls.registry_burst),
-            line=PullLine(
+            slots=PullSlots(
                 serialize=pulls.serialize_image_pulls, max_parallel=pulls.max_parallel_image_pulls
             ),
             node_keyring=_node_keyring(pulls.docker_config),
@@ -229,8 +231,8 @@ def _status_images(options: CollectionOptions) -> int | None:
     return options.node_status_max_images if options.node_status_images else None
 
 
-def _collection_policy(options: CollectionOptions) -> CollectionPolicy:
-    return CollectionPolicy(
+def _collection_policy(options: CollectionOptions) -> ImageGCPolicy:
+    return ImageGCPolicy(
         options.image_gc_high_threshold,
         options.image_gc_low_threshold,
         timedelta(seconds=options.minimum_image_ttl),
@@ -257,19 +259,19 @@ def _providers(pulls: PullOptions) -> ProviderConfig | None:
     if config is None or programs is None:
         raise BadInput(
             "--image-credential-provider-config and --image-credential-provider-bin-dir: "
-            "neither does without the other"
+            "must be given together"
         )
     if not programs.is_dir():
-        raise BadInput(f"--image-credential-provider-bin-dir: {programs} is no directory")
+        raise BadInput(f"--image-credential-provider-bin-dir: {programs} is not a directory")
     return load_provider_config(config, programs)
 
 
 @dataclass(frozen=True, slots=True)
 class LimitsPublisher:
-    """What the command line asked for."""
+    """The agent of attach limits, and its leader election."""
 
     agent: LimitsAgent
-    leader: LeaderSettings
+    leader: LeaderElectionSettings
     identity: str
 
     @classmethod
@@ -281,29 +283,29 @@ class LimitsPublisher:
         feature_gates: str,
         registry: CollectorRegistry,
     ) -> LimitsPublisher:
-        """BadInput if it makes no sense."""
+        """Return the publisher for the options; BadInput if they are invalid."""
         identity = process_identity()
-        whom = "" if options.all_nodes else node
+        only_node = "" if options.all_nodes else node
         settings = options.terms.settings(feature_gates, csi_nodes=options.write_csinodes)
-        agent = LimitsAgent(settings, node=whom, registry=registry, instance=identity)
-        usual = LeaderSettings(elect=options.all_nodes, name=LEASE.name)
+        agent = LimitsAgent(settings, node=only_node, registry=registry, instance=identity)
+        usual = LeaderElectionSettings(elect=options.all_nodes, name=LEASE.name)
         return cls(agent, leader.over(usual), identity)
 
     def lead(self) -> Lead:
-        """Publish until cancelled; of several that publish for all nodes, one does."""
+        """Return the work: publish until cancelled; for all nodes, only as the leader."""
         return elected(self.agent.lead, self.leader, self.identity)
 
 
 def _health_endpoint(
     listen: str, registry: CollectorRegistry, publisher: LimitsPublisher | None
 ) -> HealthEndpoint | None:
-    """Health and metrics of the agent; None if they are not to be served."""
+    """Return the endpoint of health and metrics; None if it is disabled."""
     if not listen:
         return None
 
     def why_not() -> str:
         starting = publisher is not None and publisher.agent.is_starting
-        return "not every node has been looked at yet" if starting else ""
+        return "not all nodes are processed yet" if starting else ""
 
     pages = HealthPages(why_not, lambda: generate_latest(registry))
     return HealthEndpoint(

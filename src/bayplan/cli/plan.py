@@ -1,10 +1,11 @@
-"""`bayplan plan`: what the autoscaler would buy and give back, shown instead of done."""
+"""`bayplan plan`: what the autoscaler would scale up and down, without doing it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from bayplan.autoscaler.offline import OfflinePlan, StaticCluster
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.base.clock import WallClock
 from bayplan.base.configfiles import ConfigFileError, read_text
+from bayplan.checks.cluster import LONG_AGO
 from bayplan.cli.errors import EXIT_BAD_INPUT, EXIT_OK, BadInput
 from bayplan.cli.options.cluster import (
     Gates,
@@ -29,11 +31,12 @@ from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
 from bayplan.cli.text.output import Format, emit
 from bayplan.cli.text.output import show as show_blocks
 from bayplan.cli.text.plan import blocks
-from bayplan.fit.rules import KUBERNETES_VERSION
-from bayplan.kube.loading import Loaded
+from bayplan.fit.profile import KUBERNETES_VERSION
+from bayplan.kube.manifests import LoadResult
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.reports.checks import moment_of
 from bayplan.reports.declared import declared_groups
 from bayplan.reports.plan import PlanRequest, plan_data, plan_next
 
@@ -45,42 +48,43 @@ def plan(  # noqa: PLR0913 - one for each option
     *,
     source: ClusterSource = HERE,
     groups: Annotated[
-        Path | None, Parameter(help="Node groups with their templates, bounds and prices, as YAML.")
+        Path | None,
+        Parameter(help="A YAML file of node groups with their templates, bounds and prices."),
     ] = None,
     expander: Annotated[
-        str, Parameter(help="How the best group is chosen; several with commas.")
+        str, Parameter(help="The expanders that choose the node group, separated by commas.")
     ] = "least-waste",
     priorities: Annotated[
         Path | None,
-        Parameter(help="What the ConfigMap of the priority expander says under `priorities`."),
+        Parameter(help="A file with `priorities` of the priority expander's ConfigMap."),
     ] = None,
     max_nodes_total: Annotated[
-        int, Parameter(help="No more nodes than this in the whole cluster; 0 is no limit.")
+        int, Parameter(help="The maximum number of nodes in the cluster; 0 for no limit.")
     ] = 0,
     judge: Annotated[
         Literal["kube-scheduler", "bayplan"],
         Parameter(
             name="--as",
-            help="Judge pods by the rules of Bayplan, as its autoscaler does, or of kube-scheduler"
-            f" {KUBERNETES_VERSION}.",
+            help="Evaluate pods by the rules of Bayplan, as its autoscaler does, or of"
+            f" kube-scheduler {KUBERNETES_VERSION}.",
         ),
     ] = "bayplan",
     output: Output = Format.table,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
-    """Show what the autoscaler would buy and give back, and why; nothing is changed.
+    """Show what the autoscaler would scale up and down, and why. Read-only.
 
-    For each node that would be bought: the pods that it is for and what it costs. For each pod that
-    would stay pending: why, group by group. For each node that is not needed: where its pods would
-    go. And how many nodes a planner would buy that knows nothing of how many volumes nodes attach.
+    For each new node: its pods and its price. For each pod that would stay pending: the reasons by
+    node group. For each unneeded node: where its pods would be moved. And how many nodes a planner
+    would add that ignores attach limits.
 
-    The cluster is a dump (-f), or the one that kubectl would talk to. Pods count that wait for a
-    node and are not gated, whether or not a scheduler has tried them. Without --groups, every kind
-    of node that the cluster has may grow. With -n, it is as if only pods of that namespace waited.
+    The cluster is a dump (-f), or the one that kubectl uses. All pending pods without scheduling
+    gates count, whether or not a scheduler has tried them. Without --groups, there is a node group
+    for every kind of existing node. With -n, only pending pods of that namespace count.
 
-    Exit codes: 0 nothing to add, 3 nodes to add, 4 some pods stay pending whatever is added, 2 bad
-    input, or pods of the dump that cannot be used.
+    Exit codes: 0 nothing to add, 3 nodes to add, 4 some pods stay pending, 2 bad input, or invalid
+    pods in the dump.
     """
     profile = judged_as(profile_from(feature_gates, missing_driver), judge)
     loaded = _loaded(source)
@@ -90,7 +94,7 @@ def plan(  # noqa: PLR0913 - one for each option
     written = _text(priorities) if priorities else None
     declared = None if groups is None else declared_groups(groups)
     request = PlanRequest(declared, names, written, options)
-    shown = asyncio.run(plan_next(still, request, WallClock().now()))
+    shown = asyncio.run(plan_next(still, request, _now(loaded, source)))
     if output.is_for_people:
         show_blocks(blocks(shown, source.notes(loaded, "plan"), wide=output is Format.wide))
     else:
@@ -98,15 +102,21 @@ def plan(  # noqa: PLR0913 - one for each option
     return EXIT_BAD_INPUT if misses_pods(loaded) else _exit_code(shown)
 
 
-def _loaded(source: ClusterSource) -> Loaded:
+def _loaded(source: ClusterSource) -> LoadResult:
     found = source.load("plan")
     if source.filename and not any(isinstance(obj, Node | Pod) for obj in found.objects):
-        raise BadInput("there is neither a pod nor a node in the dump")
+        raise BadInput("the dump contains neither pods nor nodes")
     return found
 
 
+def _now(loaded: LoadResult, source: ClusterSource) -> datetime:
+    """Return the time of the plan: when a dump was taken, so that its plan stays the same."""
+    taken = moment_of(loaded) if source.filename else LONG_AGO
+    return WallClock().now() if taken == LONG_AGO else taken
+
+
 def _asked_about(objects: Iterable[KubeObject], source: ClusterSource) -> Iterator[KubeObject]:
-    """The cluster without pods that wait and that nobody asked about."""
+    """Yield the cluster without pending pods of other namespaces."""
     for obj in objects:
         if not isinstance(obj, Pod) or obj.spec.node_name or source.shows(obj.namespace):
             yield obj
@@ -118,9 +128,7 @@ def _expanders(text: str, priorities: Path | None) -> tuple[str, ...]:
     except ExpanderError as error:
         raise BadInput(f"--expander: {error}") from None
     if PRIORITY in names and priorities is None:
-        raise BadInput(
-            "--expander: priority needs --priorities, which says which groups come first"
-        )
+        raise BadInput("--expander: priority needs --priorities, the priorities of node groups")
     return names
 
 

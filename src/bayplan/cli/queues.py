@@ -1,4 +1,4 @@
-"""`bayplan queues`: the tree of queues, what each has, and who waits for what."""
+"""`bayplan queues`: the tree of queues with quota, usage, and waiting groups."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.options.cluster import Output
 from bayplan.cli.options.source import HERE, ClusterSource, incomplete_data
 from bayplan.cli.text.output import Format, emit, show
-from bayplan.cli.text.queues import cycle_blocks, survey_blocks
-from bayplan.kube.loading import Loaded
-from bayplan.kube.queueing import PodGroup, Queue
-from bayplan.queues import (
-    OURS,
-    VOLCANO,
-    QueuePolicyName,
-)
+from bayplan.cli.text.queues import cycle_blocks, queue_blocks
+from bayplan.kube.manifests import LoadResult
+from bayplan.kube.volcano import PodGroup, Queue
+from bayplan.queues import QueuePolicyName
+from bayplan.queues.rules import OURS, VOLCANO
 from bayplan.reports.queues import (
     cycle_data,
-    of_namespaces,
+    in_namespaces,
     plan_cycle,
     queues_data,
     survey_queues,
@@ -37,30 +34,29 @@ def queues(  # noqa: PLR0913 - one for each option of the command
     next_cycle: Annotated[bool, Parameter(name="--next", negative="")] = False,
     rules: Literal["ours", "volcano"] = "ours",
 ) -> int:
-    """Show the tree of queues: quota, what is allocated and reserved, and who waits for what.
+    """Show the tree of queues: quota, allocated and reserved resources, and waiting groups.
 
-    Of the cluster that kubectl would talk to, or of a dump (-f). A queue's quota is what it can
-    really have: its capability, and no more than those above it leave it. What is reserved is held
-    for pods that quota has let through and that have no node yet. For each group that waits: its
-    position in its queue, what it asks for, and what it waits for; who has room takes it before the
-    next is asked. With -n, only groups of that namespace. `-o wide` shows what queues deserve, are
-    guaranteed and are asked for, and all groups of long queues.
+    The cluster is a dump (-f), or the one that kubectl uses. A queue's quota is its capability,
+    limited by its parents. Reserved resources are held for ungated pods that have no node yet. For
+    each waiting group: its position in the queue, its request, and what it waits for, with groups
+    before it counted as admitted if they fit. With -n, only groups of that namespace. `-o wide`
+    also shows deserved, guaranteed and requested resources, and all groups of long queues.
 
     Exit codes: 0 it was shown, 2 bad input.
 
     Parameters
     ----------
     queue_policy
-        What a queue deserves: what is written in it (capacity), or a share of the nodes by weight
-        (proportion).
+        How a queue's deserved resources are determined: from its spec (capacity), or as a share of
+        the nodes by weight (proportion).
     scheduler_name
         Count only pods of this schedulerName; may be repeated.
     next_cycle
-        Show instead what one cycle would decide now: groups admitted, gates removed, pods bound,
-        evictions, and what is waited for. Nothing is done.
+        Show the decisions of the next cycle instead: groups admitted, gates removed, pods bound,
+        evictions, and what groups wait for. Nothing is changed.
     rules
-        Decide that cycle by our rules, or by Volcano's, with its limits by today's nodes and its
-        defects; docs/queues.md has the list.
+        Decide that cycle by our rules, or by Volcano's, including its defects; docs/queues.md
+        lists the differences.
     """
     command = "queues --next" if next_cycle else "queues"
     loaded = _loaded(source, command)
@@ -73,16 +69,16 @@ def queues(  # noqa: PLR0913 - one for each option of the command
         else:
             emit({"incomplete": incomplete, **cycle_data(plan)}, output)
         return EXIT_OK
-    found = of_namespaces(survey_queues(objects, queue_policy, names), source.shows)
+    found = in_namespaces(survey_queues(objects, queue_policy, names), source.shows)
     if output.is_for_people:
-        show([*survey_blocks(found, wide=output is Format.wide), *map(Text, notes)])
+        show([*queue_blocks(found, wide=output is Format.wide), *map(Text, notes)])
     else:
         emit({"incomplete": incomplete, **queues_data(found)}, output)
     return EXIT_OK
 
 
-def _loaded(source: ClusterSource, command: str) -> Loaded:
+def _loaded(source: ClusterSource, command: str) -> LoadResult:
     found = source.load(command)
     if not any(isinstance(one, Queue | PodGroup) for one in found.objects):
-        raise BadInput(f"there is neither a Queue nor a PodGroup in the {source.where}")
+        raise BadInput(f"the {source.where} contains neither Queues nor PodGroups")
     return found

@@ -1,4 +1,4 @@
-"""`bayplan record`: a live cluster's changes, kept in a file."""
+"""`bayplan record`: record a live cluster's changes to a file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from bayplan.base.clock import Clock
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import EXIT_INTERRUPTED, EXIT_OK, BadInput
 from bayplan.cli.options.access import ClusterAccess
-from bayplan.cli.options.live import ask
+from bayplan.cli.options.live import ask, log_errors_only, request_seconds
 from bayplan.cli.text.output import notices, printable
-from bayplan.cli.ui import patience, quiet
-from bayplan.client.client import Client, Tuning
-from bayplan.client.signals import until_signalled
-from bayplan.observe.recorder import Recorder
+from bayplan.client.client import Client, ClientOptions
+from bayplan.client.signals import run_until_signal
+from bayplan.observe.recorder import ClusterRecorder
 from bayplan.recordings import RecordingFullError, RecordingWriter
 
 HERE = ClusterAccess()
@@ -38,27 +37,28 @@ def record(
     access: ClusterAccess = HERE,
     request_timeout: str = "30s",
 ) -> int:
-    """Keep a live cluster's changes in a file: what `bayplan ui` plays, and `bayplan simulate` may
-    take its workload from.
+    """Record a live cluster's changes to a file, for replay with `bayplan ui` and as a workload of
+    `bayplan simulate`.
 
-    Only reading is needed, and what may not be read is left out and said. Commands, arguments,
-    environments and secrets are not recorded, nor annotations that decide nothing; names, labels
-    and images are. The file is whole up to the last second however this ends.
+    It needs read permissions only; kinds that may not be read are left out and reported. Commands,
+    arguments, environment variables, secrets and annotations that affect no decision are not
+    recorded; names, labels and images are. The file is complete up to the last second, however the
+    recording ends.
 
-    Exit codes: 0 it was recorded until the end, or until interrupted, 2 bad input, 130 it was
-    interrupted before the cluster was read, and there is no file.
+    Exit codes: 0 it was recorded until the end or until interrupted, 2 bad input, 130 interrupted
+    before the cluster was read, without a file.
 
     Parameters
     ----------
     output
-        The file to write, which must not be there yet; without it, one named after the time.
+        The file to write, which must not exist; by default named after the current time.
     for_
-        End after recording this long, such as 2h; without it, record until interrupted.
+        Stop after this time, such as 2h; by default record until interrupted.
     most
-        End when the file is as large as this.
+        Stop when the file has this size.
     request_timeout
-        How long the cluster may take to answer at first; kinds that it cannot tell by then are
-        recorded from when it can.
+        How long the cluster may take to respond at first; kinds that take longer are recorded as
+        soon as they are available.
     """
     path = output or Path(f"{datetime.now(UTC):%Y%m%d-%H%M%S}.bpr")
     seconds, limit = _seconds(for_), _size(most)
@@ -67,29 +67,29 @@ def record(
         name = access.context or "the current context"
         return RecordingWriter(path, name=name, start=clock.now(), most_bytes=limit)
 
-    quiet()
-    wait = patience(request_timeout)
-    recorder = Recorder(opened, tell=_tell, patience=wait)
+    log_errors_only()
+    wait = request_seconds(request_timeout)
+    recorder = ClusterRecorder(opened, report=_notice, sync_timeout=wait)
     with _writing(path):
         ask(
             access,
             lambda client: _recorded(client, recorder, seconds),
             wait,
-            Tuning(),
+            ClientOptions(),
             takes_dumps=False,
         )
-    if not recorder.has_begun:
-        _tell(f"{path}: nothing was recorded: interrupted before the cluster was read")
+    if not recorder.has_started:
+        _notice(f"{path}: nothing was recorded: interrupted before the cluster was read")
         return EXIT_INTERRUPTED
     sys.stdout.write(f"{path}: {recorder.changes} changes\n")
     return EXIT_OK
 
 
-async def _recorded(client: Client, recorder: Recorder, seconds: float | None) -> None:
+async def _recorded(client: Client, recorder: ClusterRecorder, seconds: float | None) -> None:
     try:
-        await until_signalled(recorder.lead(client, seconds))
+        await run_until_signal(recorder.lead(client, seconds))
     except RecordingFullError as full:
-        _tell(str(full))
+        _notice(str(full))
 
 
 @contextlib.contextmanager
@@ -97,12 +97,12 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except FileExistsError:
-        raise BadInput(f"{path}: is there already; give another name with -o") from None
+        raise BadInput(f"{path}: already exists; give another name with -o") from None
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
 
 
-def _tell(text: str) -> None:
+def _notice(text: str) -> None:
     notices().print(printable(text), style="yellow")
 
 
@@ -112,7 +112,7 @@ def _seconds(text: str | None) -> float | None:
     except DurationError as error:
         raise BadInput(f"--for: {error}") from None
     if seconds is not None and seconds <= 0:
-        raise BadInput(f"--for {printable(text or '')}: nothing happens in no time")
+        raise BadInput(f"--for {printable(text or '')}: must be more than 0s")
     return seconds
 
 
@@ -120,5 +120,7 @@ def _size(text: str) -> int:
     found = _SIZE.fullmatch(text)
     size = int(found[1]) << _UNITS[found[2] or ""] if found else 0
     if size < LEAST:
-        raise BadInput(f"--most {printable(text[:40])}: such as 500MiB or 2GiB, and at least 1MiB")
+        raise BadInput(
+            f"--most {printable(text[:40])}: must be at least 1MiB, such as 500MiB or 2GiB"
+        )
     return size

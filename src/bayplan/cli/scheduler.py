@@ -1,6 +1,6 @@
-"""`bayplan scheduler`: place pods, on any API server.
+"""`bayplan scheduler`: schedule pods, on any API server.
 
-The options that kube-scheduler has are named as there, and mean the same.
+Flags that kube-scheduler has have the same names and meaning.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from bayplan.cli.options.daemon import (
 )
 from bayplan.cli.options.flags import Switch
 from bayplan.cli.text.output import printable
-from bayplan.client.client import Client, Tuning
+from bayplan.client.client import Client, ClientOptions
 from bayplan.client.daemon import (
     DaemonProcess,
     HealthEndpoint,
@@ -55,10 +55,8 @@ from bayplan.scheduler.config import (
 from bayplan.scheduler.daemon import SchedulerDaemon
 
 log = logging.getLogger(__name__)
-BUDGET = Tuning(qps=5000.0, burst=10_000, in_flight=128)
-"""What an API server is asked unless the configuration says otherwise: each pod is a bind and an
-event, and a scheduler that holds itself back is no use.
-"""
+BUDGET = ClientOptions(qps=5000.0, burst=10_000, in_flight=128)
+"""The default client limits: each pod needs a bind and an event, so they are high."""
 
 
 def scheduler(  # noqa: PLR0913 - one for each option of the command
@@ -75,24 +73,24 @@ def scheduler(  # noqa: PLR0913 - one for each option of the command
     compare: Switch = False,
     logs: LogOptions | None = None,
 ) -> int:
-    """Place pods until interrupted.
+    """Schedule pods until interrupted.
 
-    SIGTERM and Ctrl-C end it in order: what is being bound is finished first. SIGUSR2 has the
-    cache compared with the API server, and the difference written to standard output.
+    SIGTERM and Ctrl-C stop it gracefully: bindings in progress are finished. On SIGUSR2 it compares
+    its cache with the API server and prints the differences to standard output.
 
     Parameters
     ----------
     config
-        A KubeSchedulerConfiguration; without it, Kubernetes' defaults for each --scheduler-name.
+        A KubeSchedulerConfiguration; by default Kubernetes' defaults for each --scheduler-name.
     scheduler_name
-        Serve pods of this schedulerName, bayplan if none is said; may be repeated.
+        Schedule pods of this schedulerName, by default bayplan; may be repeated.
     listen
-        Address and port of /healthz, /readyz, /livez and /metrics, which ask for no token; port 0
-        takes a free one, an empty address serves nothing.
+        Address and port of /healthz, /readyz, /livez and /metrics, without authentication; port 0
+        chooses a free one, an empty value disables them.
     dry_run
-        Print what would be done, a line each; write nothing at all, not even events or a lease.
+        Print one line per decision; write nothing, not even events or a lease.
     compare
-        Compare the cache with the API server once, print the difference and end: 0 if there is
+        Compare the cache with the API server once, print the differences and exit: 0 if there are
         none, else 1. Nothing is written.
     """
     (logs or LogOptions()).begin()
@@ -116,7 +114,7 @@ def scheduler(  # noqa: PLR0913 - one for each option of the command
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the command line asked for."""
+    """The parsed command line."""
 
     settings: SchedulerSettings
     profile: Profile
@@ -125,7 +123,7 @@ class _Work:
     dry_run: bool
 
     def process(self) -> DaemonProcess[Client]:
-        """The scheduler as a process."""
+        """Return the process of the scheduler."""
         identity, registry = process_identity(), CollectorRegistry()
         daemon = SchedulerDaemon(
             self.settings,
@@ -152,7 +150,7 @@ class _Work:
             with asyncio.Runner(loop_factory=fastest_loop()) as runner:
                 return EXIT_OK if runner.run(self._compare()) else EXIT_NO
         except ClientError as error:
-            log.error("%s", error)  # noqa: TRY400 - the message says it all
+            log.error("%s", error)  # noqa: TRY400 - the message is enough
             return EXIT_NO
 
     async def _compare(self) -> bool:
@@ -192,10 +190,10 @@ def _settings(config: Path | None, names: tuple[str, ...]) -> SchedulerSettings:
     if config is None:
         for name in names:
             if not is_object_name(name):
-                raise BadInput(f"--scheduler-name {printable(name[:80])}: cannot be a name")
+                raise BadInput(f"--scheduler-name {printable(name[:80])}: not a valid name")
         return default_settings(tuple(dict.fromkeys(names)) or (OUR_SCHEDULER,))
     if names:
-        raise BadInput("--scheduler-name: the names are in --config")
+        raise BadInput("--scheduler-name: must not be given with --config, which has the names")
     try:
         return read_settings(config)
     except ConfigFileError as problem:
@@ -203,7 +201,7 @@ def _settings(config: Path | None, names: tuple[str, ...]) -> SchedulerSettings:
 
 
 def _not_ready(daemon: SchedulerDaemon) -> str:
-    """A replica that waits to lead is ready to."""
+    """Return why it is not ready; a replica that waits to become leader is ready."""
     if daemon.scheduler is None or daemon.ready.is_set():
         return ""
     return "the cache is not filled yet"
@@ -213,10 +211,10 @@ log = logging.getLogger(__name__)
 
 
 async def compare_once(client: Client, profile: Profile) -> bool:
-    """Fill a snapshot, compare it, print; says whether the two are equal."""
+    """Fill a snapshot, compare it and print the differences; return whether there are none."""
     async with follow(client, profile=profile) as live:
         await live.synced()
-        return _told(await compare(live, client))
+        return _print_comparison(await compare(live, client))
 
 
 def compare_on_signal(client: Client, live: Callable[[], LiveSnapshot | None]) -> None:
@@ -233,21 +231,21 @@ def compare_on_signal(client: Client, live: Callable[[], LiveSnapshot | None]) -
 
 async def _compare(client: Client, live: LiveSnapshot | None) -> None:
     if live is None or not live.is_synced:
-        sys.stdout.write("nothing to compare: this replica does not lead, or has only begun\n")
+        sys.stdout.write("nothing to compare: this replica is not the leader, or is starting\n")
         sys.stdout.flush()
         return
     try:
-        _told(await compare(live, client))
+        _print_comparison(await compare(live, client))
     except ClientError as error:
         log.warning("not compared: %s", error)
 
 
-def _told(found: Comparison) -> bool:
+def _print_comparison(found: Comparison) -> bool:
     aside = (f"set aside: {one}" for one in found.set_aside)
     for line in (*map(str, found.differences), *aside):
         sys.stdout.write(f"{printable(line)}\n")
     outcome = "equal" if found.equal else f"{len(found.differences)} differ"
-    sys.stdout.write(f"compared {found.looked_at} objects: {outcome}\n")
+    sys.stdout.write(f"compared {found.compared} objects: {outcome}\n")
     sys.stdout.flush()
     return found.equal
 
@@ -255,16 +253,16 @@ def _told(found: Comparison) -> bool:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class QueueOptions:
-    """Queues, where the cluster has them."""
+    """Options of queues, if the cluster has them."""
 
     queue_policy: QueuePolicyName = "capacity"
-    """What a queue deserves: what is written in it (capacity), or a share by weight
-    (proportion)."""
+    """How a queue's deserved resources are determined: from its spec (capacity), or as a share by
+    weight (proportion)."""
     reservation_timeout: str = "10m"
-    """How long quota is held for pods that were let in and find no node; 0s is for ever."""
+    """How long quota is reserved for ungated pods that find no node; 0s for ever."""
 
     def settings(self) -> QueueSettings:
-        """What the scheduler is told."""
+        """Return the scheduler's settings."""
         try:
             timeout = parse_duration(self.reservation_timeout)
         except DurationError as error:

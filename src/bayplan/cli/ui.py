@@ -1,14 +1,11 @@
-"""`bayplan ui`: a page of the cluster, served to a browser."""
+"""`bayplan ui`: a web page of the cluster."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import gc
-import ipaddress
-import logging
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +13,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bayplan.base.clock import WallClock
-from bayplan.base.durations import DurationError, parse_duration
 from bayplan.base.garbage import RARELY
 from bayplan.checks.cluster import LONG_AGO, latest_moment
 from bayplan.cli.errors import EXIT_OK, BadInput
@@ -30,29 +26,26 @@ from bayplan.cli.options.cluster import (
     load_objects,
     profile_from,
 )
-from bayplan.cli.options.daemon import listen_address
-from bayplan.cli.options.live import ask
+from bayplan.cli.options.live import ask, log_errors_only, request_seconds
+from bayplan.cli.options.page import served_page, serving
 from bayplan.cli.text.output import notices, printable
-from bayplan.client.client import Client, Tuning
-from bayplan.client.serving.binding import ListenError, bind
-from bayplan.client.signals import until_signalled
+from bayplan.client.client import Client, ClientOptions
+from bayplan.client.signals import run_until_signal
 from bayplan.fit import Profile
-from bayplan.kube.loading import Loaded
+from bayplan.kube.manifests import LoadResult
 from bayplan.kube.times import read_time
 from bayplan.recordings import Recording, RecordingError
-from bayplan.ui.answers import Answers, report_answers
-from bayplan.ui.backend import Backend
+from bayplan.ui.answers import PageAnswers, report_answers
+from bayplan.ui.dump import dump_page
 from bayplan.ui.live import LiveSource, live_page
-from bayplan.ui.page import Page
+from bayplan.ui.page import ClusterPage
 from bayplan.ui.replay.backend import Replay
-from bayplan.ui.serving import Guard, Serving, new_token, serve
-from bayplan.ui.still import still_page
+from bayplan.ui.server import PageServerOptions
 
-SHORTEST_TOKEN = 16
 MOST_PROBLEMS = 20
 HERE = ClusterAccess()
-StillPage = Callable[[], Page]
-"""Makes a page, in the event loop that it will live in."""
+StillPage = Callable[[], ClusterPage]
+"""Creates a page, in the event loop in which it will run."""
 
 
 def ui(  # noqa: PLR0913 - one for each option
@@ -70,77 +63,81 @@ def ui(  # noqa: PLR0913 - one for each option
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
-    """Serve a page of the cluster: nodes as bays, volumes against limits, queues, who waits and
-    why, what the autoscaler does next.
+    """Serve a web page of the cluster: nodes as bays, volumes and limits, queues, pending pods and
+    their causes, and what the autoscaler does next.
 
-    Of the cluster that kubectl would talk to, as it changes; of a dump (-f); or of a recording, at
-    any moment of it. It only shows: there is no way to change anything through it, and a cluster is
-    read with the reader's own permissions; what may not be read is named on the page. It is for
-    this machine unless --listen says otherwise, and then only with a token.
+    It shows the cluster that kubectl uses, live; a dump (-f); or a recording, at any time of it.
+    The page is read-only, and reads the cluster with your own permissions; kinds that may not be
+    read are listed on the page. By default only this machine can open it; with another --listen
+    address a token is needed.
 
     Exit codes: 0 it was served until interrupted, 2 bad input.
 
     Parameters
     ----------
     request_timeout
-        How long the cluster may take to answer at first.
+        How long the cluster may take to respond at first.
     listen
-        Address and port to listen on; port 0 takes a free one.
+        Address and port; port 0 chooses a free one.
     token_file
-        A file with the token that a reader needs. Without it, one is made up and printed where one
-        is needed: when others than this machine may ask.
+        A file with the token for readers. By default a token is generated and printed if the
+        address can be reached from other machines.
     host_name
-        A further name under which the page is served, such as that of a proxy; may be repeated.
+        An additional host name of the page, such as that of a proxy; may be repeated.
     groups
-        Node groups with their templates, bounds and prices, as `bayplan plan` has them.
+        A file of node groups with their templates, bounds and prices, as for `bayplan plan`.
     """
     if sum((recording is not None, bool(filename), access != HERE)) > 1:
-        raise BadInput("give a recording, or a dump with -f, or a cluster with --context, not two")
+        raise BadInput(
+            "give only one of a recording, a dump (-f), and a cluster (--context, --kubeconfig)"
+        )
     rules = profile_from(feature_gates, missing_driver)
-    told = report_answers(rules, groups)
+    answers = report_answers(rules, groups)
     how = serving(listen, token_file, host_name)
     gc.set_threshold(*RARELY)
     if recording is not None:
         with opened(recording) as found:
-            replay = Replay(found, recording.name, profile=judged_as(rules, None), answers=told)
-            asyncio.run(until_signalled(_serve_replay(replay, how)))
+            replay = Replay(found, recording.name, profile=judged_as(rules, None), answers=answers)
+            asyncio.run(run_until_signal(_serve_replay(replay, how)))
     elif filename:
-        page = _of_dump(filename, rules, told, partial=partial)
-        asyncio.run(until_signalled(_serve_still(page, how)))
+        page = _of_dump(filename, rules, answers, partial=partial)
+        asyncio.run(run_until_signal(_serve_still(page, how)))
     else:
         name = access.context or "the current context"
-        source = LiveSource(name, profile=judged_as(rules, None), answers=told)
-        _serve_live(access, source, how, patience(request_timeout))
+        source = LiveSource(name, profile=judged_as(rules, None), answers=answers)
+        _serve_live(access, source, how, request_seconds(request_timeout))
     return EXIT_OK
 
 
-def _of_dump(filename: Sequence[str], rules: Profile, told: Answers, *, partial: bool) -> StillPage:
+def _of_dump(
+    filename: Sequence[str], rules: Profile, answers: PageAnswers, *, partial: bool
+) -> StillPage:
     loaded = load_objects(filename, "ui", partial=partial, events=True)
     notes = [f"left out: {printable(str(one))}" for one in loaded.problems[:MOST_PROBLEMS]]
-    return lambda: still_page(
+    return lambda: dump_page(
         [*loaded.objects, *loaded.events],
         ", ".join(filename),
         WallClock(),
         profile=judged_as(rules, None),
-        answers=told,
+        answers=answers,
         notes=notes,
         moment=_moment(loaded),
     )
 
 
-def _moment(loaded: Loaded) -> datetime | None:
-    """When a dump was taken: as it says, or the latest moment in it; None if it names none."""
+def _moment(loaded: LoadResult) -> datetime | None:
+    """Return when a dump was taken: as recorded, or its latest timestamp; None if unknown."""
     latest = read_time(loaded.taken_at) or latest_moment([*loaded.objects, *loaded.events])
     return None if latest == LONG_AGO else latest
 
 
-async def _serve_still(make: StillPage, how: Serving) -> None:
+async def _serve_still(make: StillPage, how: PageServerOptions) -> None:
     page = make()
     async with served_page(page, how), page.running():
         await asyncio.Event().wait()
 
 
-async def _serve_replay(replay: Replay, how: Serving) -> None:
+async def _serve_replay(replay: Replay, how: PageServerOptions) -> None:
     try:
         async with served_page(replay, how):
             await asyncio.Event().wait()
@@ -148,29 +145,26 @@ async def _serve_replay(replay: Replay, how: Serving) -> None:
         replay.close()
 
 
-def quiet() -> None:
-    """What cannot be read is told once, and not by every try."""
-    logging.getLogger("bayplan").setLevel(logging.ERROR)
-
-
-def _serve_live(access: ClusterAccess, source: LiveSource, how: Serving, seconds: float) -> None:
-    quiet()
+def _serve_live(
+    access: ClusterAccess, source: LiveSource, how: PageServerOptions, seconds: float
+) -> None:
+    log_errors_only()
 
     async def show(client: Client) -> None:
         async with live_page(client, source) as page, served_page(page, how):
             await asyncio.Event().wait()
 
-    ask(access, lambda client: until_signalled(show(client)), seconds, Tuning())
+    ask(access, lambda client: run_until_signal(show(client)), seconds, ClientOptions())
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Recording]:
-    """A recording; BadInput if it cannot be opened, or turns out to be damaged."""
+    """Open a recording; BadInput if it cannot be opened or is damaged."""
     try:
         with _open_recording(path) as found:
-            if found.cut:
-                told = f"{path}: the last {found.cut} bytes cannot be read; the rest is shown"
-                notices().print(printable(told), style="yellow")
+            if found.truncated_bytes:
+                lost = f"the last {found.truncated_bytes} bytes cannot be read"
+                notices().print(printable(f"{path}: {lost}; the rest is shown"), style="yellow")
             yield found
     except RecordingError as error:
         raise BadInput(printable(str(error))) from None
@@ -181,55 +175,3 @@ def _open_recording(path: Path) -> Recording:
         return Recording(path)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from None
-
-
-def patience(written: str) -> float:
-    """Seconds that an answer may take."""
-    try:
-        return parse_duration(written) or 0.1
-    except DurationError as error:
-        raise BadInput(f"--request-timeout: {error}") from None
-
-
-@contextlib.asynccontextmanager
-async def served_page(backend: Backend, how: Serving) -> AsyncIterator[str]:
-    """Serve a page, and say where; BadInput if its address cannot be bound."""
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            served = bind(serve(backend, how), f"--listen {how.host}:{how.port}")
-            url = await stack.enter_async_context(served)
-        except ListenError as error:
-            raise BadInput(error.short) from error
-        shown = f"{url}?token={how.guard.token}" if how.guard.token else url
-        sys.stdout.write(f"page: {shown}\n")
-        sys.stdout.flush()
-        yield url
-
-
-def serving(listen: str, token_file: Path | None, names: Sequence[str] = ()) -> Serving:
-    """How a page is served; with a token wherever others than this machine may ask."""
-    host, port = listen_address(listen)
-    token = _token(token_file) if token_file is not None else ""
-    if not token and not _is_this_machine(host):
-        token = new_token()
-    return Serving(host, port, Guard(token, frozenset(name.lower() for name in names)))
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _token(path: Path) -> str:
-    try:
-        token = path.read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not text"
-        raise BadInput(f"--token-file {path}: {reason}") from None
-    if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:
-        raise BadInput(
-            f"--token-file {path}: a token has at least {SHORTEST_TOKEN} characters and no space"
-        )
-    return token

@@ -1,4 +1,4 @@
-"""`bayplan up`: a whole simulated cluster, on the wall clock or in virtual time."""
+"""`bayplan up`: a simulated cluster, in real or virtual time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cyclopts import Parameter
 
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.cli.apiserver import AuthOptions
 from bayplan.cli.errors import EXIT_OK, BadInput
 from bayplan.cli.options.cluster import Gates, Missing, profile_from
 from bayplan.cli.options.flags import Switch
+from bayplan.cli.options.server import AuthOptions
 from bayplan.cli.simulated.cluster import (
     ClusterRequest,
     cloud_places,
@@ -32,7 +32,13 @@ from bayplan.client.daemon import fastest_loop
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, read_cluster
 from bayplan.embedded.simulation.report import summarize
 from bayplan.lab import VirtualLab, run_virtually
-from bayplan.lab.crew import Crew, CrewError, Member, members, muster
+from bayplan.lab.daemons import (
+    DaemonName,
+    LabDaemons,
+    UnknownDaemonError,
+    parse_daemon_names,
+    prepare_daemons,
+)
 
 
 def up(  # noqa: PLR0913 - one for each option of the command
@@ -61,37 +67,36 @@ def up(  # noqa: PLR0913 - one for each option of the command
     file
         The cluster file.
     for_
-        End after this long, such as 90s or 2h, and report; without it, run until interrupted.
+        Stop after this time, such as 90s or 2h, and report; by default run until interrupted.
     virtual
-        Run in virtual time, as fast as the machine can; needs --for. Nothing listens meanwhile.
+        Run in virtual time, as fast as possible; needs --for. No address is served meanwhile.
     with_
-        Which of Bayplan's daemons are at work, with commas: scheduler places pods, autoscaler buys
-        and gives back nodes, queues has the kinds of queues and gates pods that wait for theirs,
-        node-agent publishes attach limits. Without them pods wait for another scheduler, or for
-        you, and groups stay as they are.
+        The daemons to run, separated by commas: scheduler schedules pods, autoscaler scales node
+        groups, queues installs the kinds of queues and gates pods of queues, node-agent publishes
+        attach limits. Without them pods stay pending until you run a scheduler, and node groups
+        keep their sizes.
     data
-        Keep the cluster's objects in this file; without it nothing is left behind.
+        The file to store the cluster's objects in; by default nothing is left behind.
     kubeconfig
-        Where to write the kubeconfig while the cluster runs; without it, in a temporary folder.
+        The file for the kubeconfig while the cluster runs; by default a temporary one.
     listen
-        Address and port of the API server; port 0 takes a free one.
+        Address and port of the API server; port 0 chooses a free one.
     log
-        Write what happened when, a line for every change, to this file (only with --virtual).
+        The file to log every change to, with its virtual time; needs --virtual.
     seed
-        Use this seed instead of the file's; the same seed gives the same virtual run.
+        The random seed, instead of the file's; the same seed gives the same virtual run.
     cloud_socket
-        Let other processes of this user buy nodes: serve the cloud on this unix socket, by Cluster
-        Autoscaler's externalgrpc protocol.
+        Serve the cloud on this unix socket, with Cluster Autoscaler's externalgrpc protocol.
     cloud_address
-        The same over TLS, at this address and port; port 0 takes a free one.
+        Serve the cloud over TLS at this address and port; port 0 chooses a free one.
     ui
-        Serve the page of `bayplan ui` while the cluster runs, on this machine, and say where.
+        Also serve the page of `bayplan ui`, on this machine, and print its address.
     record
-        Keep all that happens in this file, for `bayplan ui` to play; also with --virtual.
+        Record all changes to this file, for replay with `bayplan ui`; also with --virtual.
     """
     cloud = cloud_places(cloud_socket, cloud_address)
     spec, seconds = _spec(file, seed), _seconds(for_)
-    crew = Crew(_members(with_), profile_from(feature_gates, missing_driver))
+    crew = LabDaemons(_members(with_), profile_from(feature_gates, missing_driver))
     wish = ClusterRequest(
         spec, crew, seconds, data, kubeconfig, listen, cloud, who or AuthOptions()
     )
@@ -99,7 +104,7 @@ def up(  # noqa: PLR0913 - one for each option of the command
     if virtual:
         return _run_virtual(wish, log)
     if log is not None:
-        raise BadInput("--log: only a virtual run has a log")
+        raise BadInput("--log: needs --virtual")
     with asyncio.Runner(loop_factory=fastest_loop()) as runner:
         runner.run(run_live(wish))
     return EXIT_OK
@@ -120,22 +125,22 @@ def _seconds(text: str | None) -> float | None:
         raise BadInput(f"--for: {problem}") from problem
 
 
-def _members(written: str) -> frozenset[Member]:
+def _members(written: str) -> frozenset[DaemonName]:
     try:
-        return members(written) if written else frozenset()
-    except CrewError as problem:
+        return parse_daemon_names(written) if written else frozenset()
+    except UnknownDaemonError as problem:
         raise BadInput(f"--with: {printable(str(problem))}") from problem
 
 
 def _run_virtual(wish: ClusterRequest, log: Path | None) -> int:
     if wish.seconds is None:
-        raise BadInput("--virtual needs --for: virtual time does not end by itself")
+        raise BadInput("--virtual: needs --for, since virtual time does not end by itself")
     if wish.cloud is not None:
-        raise BadInput("--virtual serves nothing: no --cloud-socket and no --cloud-address")
+        raise BadInput("--virtual: not with --cloud-socket or --cloud-address, nothing is served")
     if wish.kubeconfig is not None or wish.ui:
-        raise BadInput("--virtual serves nobody: no --kubeconfig and no --ui")
+        raise BadInput("--virtual: not with --kubeconfig or --ui, nothing is served")
     if wish.who != AuthOptions():
-        raise BadInput("--virtual serves nobody: no --tokens and no --authorization")
+        raise BadInput("--virtual: not with --tokens or --authorization, nothing is served")
     with _opened(log) as out:
         run_virtually(_virtual(wish, wish.seconds, out))
     return EXIT_OK
@@ -144,7 +149,7 @@ def _run_virtual(wish: ClusterRequest, log: Path | None) -> int:
 async def _virtual(wish: ClusterRequest, seconds: float, out: TextIO | None) -> None:
     start = time.monotonic()
     with input_checked():
-        on = muster(wish.crew, wish.spec, lambda: lab.simulation.provider)
+        on = prepare_daemons(wish.crew, wish.spec, lambda: lab.simulation.provider)
         daemons = recorded(on.daemons, wish.record, virtual=True)
         lab = open_lab(
             lambda: VirtualLab(on.spec, daemons, data=wish.data, log=out, webhooks=on.webhooks)

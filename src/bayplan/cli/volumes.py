@@ -1,4 +1,4 @@
-"""`bayplan volumes`: each node and driver with its limit, what is used, and by whom."""
+"""`bayplan volumes`: attachments in use and attach limits, by node and driver."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from bayplan.reports.declared import declared_groups
 from bayplan.reports.volumes import (
     VolumeSelection,
     by_driver,
-    promised_volumes,
+    invalid_limits,
     summary_data,
-    useless_limits,
+    template_volumes,
     volume_data,
 )
 
@@ -46,25 +46,25 @@ def volumes(  # noqa: PLR0913 - one for each option
     ] = (),
     over: Annotated[
         str,
-        Parameter(help="Only where at least so much of the limit is used, such as 80%."),
+        Parameter(help="Only where at least this share of the limit is used, such as 80%."),
     ] = "",
     groups: Annotated[
-        Path | None, Parameter(help="Node groups with their templates, as `bayplan plan` has them.")
+        Path | None,
+        Parameter(help="A file of node groups with their templates, as for `bayplan plan`."),
     ] = None,
     output: Output = Format.table,
     feature_gates: Gates = "",
     missing_driver: Missing = "hold-back",
 ) -> int:
-    """Show how many volumes each node has attached, how many it can, and who says so.
+    """Show attached volumes and attach limits by node and driver.
 
-    First by driver: on how many nodes it is, how many of its places are taken, how many nodes are
-    full, and which is the fullest. Then, the fullest first, one row for each node and CSI driver
-    (or in-tree plugin): places used, the limit, what is free, where the limit comes from (the
-    node's CSINode, its allocatable, KUBE_MAX_PD_VOLS, or the table of fallbacks), and who uses
-    them. A volume that is attached though no pod on the node uses it is idle. With --groups, also
-    what the next node of each group promises. With -n, only where pods of that namespace have a
-    volume. `-o wide` shows every volume, and by which key and
-    which row of a table the limit was said.
+    First by driver: its nodes, attachments in use, limits, full nodes, and the fullest node. Then,
+    the fullest first, a row for each node and CSI driver (or in-tree plugin): attachments in use,
+    the limit, free slots, the source of the limit (CSINode, node.status.allocatable,
+    KUBE_MAX_PD_VOLS, or the table of fallbacks), and the pods that use them. A volume that is
+    attached but not used by a pod of the node is idle. With --groups, also the limits of the next
+    node of each group. With -n, only rows with volumes of pods of that namespace. `-o wide` shows
+    every volume, and the key or table row of the limit.
 
     Exit codes: 0 it was shown, 2 bad input.
     """
@@ -73,16 +73,16 @@ def volumes(  # noqa: PLR0913 - one for each option
     loaded = source.load("volumes")
     snapshot = Snapshot.of(loaded, profile=profile)
     if not len(snapshot.cluster.slots):
-        raise BadInput(f"there is no node in the {source.where}")
-    for line in useless_limits(snapshot):
+        raise BadInput(f"the {source.where} contains no nodes")
+    for line in invalid_limits(snapshot):
         notices().print(printable(line), style="yellow")
-    promised = promised_volumes(declared_groups(groups))
-    reports = selected.among([*snapshot.volumes(), *promised])
+    declared = template_volumes(declared_groups(groups))
+    reports = selected.among([*snapshot.volumes(), *declared])
     if output.is_for_people:
         if reports:
             show(blocks(reports, wide=output is Format.wide))
         else:
-            show([Text(selected.nothing)])
+            show([Text(selected.empty_message)])
         show(map(Text, source.notes(loaded, "volumes")))
     else:
         found: JsonObject = {

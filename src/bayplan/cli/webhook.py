@@ -1,4 +1,4 @@
-"""`bayplan webhook`: gates for pods that wait for their queue, and rules for queues and groups."""
+"""`bayplan webhook`: gate pods of queues, and validate queues, pod groups and pods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from cyclopts import Parameter
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.admission.certificates import CertificateFiles, SharedSecret, Source
+from bayplan.admission.certificates import CertificateFiles, CertificateSource, SharedSecret
 from bayplan.admission.configurations import FailurePolicy, Registration
 from bayplan.admission.daemon import WebhookDaemon
 from bayplan.admission.rules import AdmissionSettings
@@ -30,7 +30,7 @@ from bayplan.client.daemon import DaemonProcess, HealthEndpoint
 from bayplan.client.errors import ClientError
 from bayplan.client.serving.health import HealthPages
 from bayplan.client.serving.sockets import address_of
-from bayplan.client.serving.sockets import listen as listen_on
+from bayplan.client.serving.sockets import listening_socket as listen_on
 from bayplan.kube.names import is_subdomain
 
 log = logging.getLogger(__name__)
@@ -40,24 +40,24 @@ _SHORTEST = 0.1
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class CertificateOptions:
-    """Where the certificate comes from."""
+    """The certificate of the webhook."""
 
     tls_cert_file: Path | None = None
-    """A certificate, read again when it changes; without it, one is made, kept in the Secret of
-    --service and renewed."""
+    """A certificate file, reloaded when it changes; by default a certificate is created, stored in
+    the Secret of --service, and renewed."""
     tls_private_key_file: Path | None = None
     """The key of --tls-cert-file."""
 
-    def source(self, registration: Registration, names: list[str]) -> Source:
-        """Where to get it."""
+    def source(self, registration: Registration, names: list[str]) -> CertificateSource:
+        """Return the source of the certificate; BadInput if the files are invalid."""
         certificate, key = self.tls_cert_file, self.tls_private_key_file
         if (certificate is None) is not (key is None):
-            raise BadInput("--tls-cert-file and --tls-private-key-file go together")
+            raise BadInput("--tls-cert-file and --tls-private-key-file must be given together")
         if certificate is None or key is None:
             return SharedSecret(registration.namespace, registration.name, tuple(names))
         for path in (certificate, key):
             if not path.is_file():
-                raise BadInput(f"{path}: is not a file")
+                raise BadInput(f"{path}: not a file")
         return CertificateFiles(certificate, key)
 
 
@@ -75,33 +75,33 @@ def webhook(  # noqa: PLR0913 - one for each option of the command
     certificate: CertificateOptions | None = None,
     logs: LogOptions | None = None,
 ) -> int:
-    """Answer the API server's reviews until interrupted.
+    """Serve admission reviews of the API server until interrupted.
 
-    New pods that ask for it get the gate that keeps autoscalers quiet until their queue has room.
-    Queues, PodGroups and pods that cannot mean what they say are refused. The webhook registers
-    itself: it makes its configurations, or keeps the certificates in those that are there. Any
-    number of replicas can run.
+    New pods that request it get a scheduling gate, so that autoscalers ignore them until their
+    queue admits them. Invalid Queues, PodGroups and pods are refused. The webhook registers itself:
+    it creates its configurations, or updates the certificates in existing ones. Any number of
+    replicas can run.
 
     Parameters
     ----------
     scheduler_name
-        Gate pods of this schedulerName, bayplan if none is said; may be repeated.
+        Gate pods of this schedulerName, by default bayplan; may be repeated.
     listen
-        Address and port of the reviews, over HTTPS; port 0 takes a free one.
+        Address and port of the reviews, over HTTPS; port 0 chooses a free one.
     health_listen
-        Address and port of /healthz, /readyz, /livez and /metrics, which ask for no token; an empty
-        address serves nothing.
+        Address and port of /healthz, /readyz, /livez and /metrics, without authentication; an empty
+        value disables them.
     service
-        The service, as NAMESPACE/NAME, by which the API server finds the webhook; its name is also
-        that of the configurations and of the Secret.
+        The Service of the webhook, as NAMESPACE/NAME; its name is also that of the configurations
+        and of the Secret.
     url
-        Where the API server finds the webhook instead, such as https://host:9443; port 0 stands for
-        the one of --listen.
+        The URL of the webhook, instead of a Service, such as https://host:9443; port 0 stands for
+        the port of --listen.
     failure_policy
-        What happens to what cannot be reviewed: Fail refuses it, Ignore lets it in. Without it,
-        Fail in configurations that are made, and what is there in others.
+        What the API server does if the webhook fails: Fail refuses the request, Ignore accepts it.
+        By default Fail in new configurations; existing ones are not changed.
     check_interval
-        How often certificates and configurations are looked at.
+        How often certificates and configurations are checked.
     """
     (logs or LogOptions()).begin()
     settings = AdmissionSettings(_schedulers(scheduler_name), gates_from(feature_gates))
@@ -134,18 +134,18 @@ def webhook(  # noqa: PLR0913 - one for each option of the command
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What the command line asked for."""
+    """The parsed command line."""
 
     settings: AdmissionSettings
     registration: Registration
-    source: Source
+    source: CertificateSource
     cluster: ClusterAccess
     listener: socket.socket
     health: tuple[str, int] | None
     check_seconds: float
 
     def process(self) -> DaemonProcess[Client]:
-        """The webhook as a process."""
+        """Return the process of the webhook."""
         registry = CollectorRegistry()
         daemon = WebhookDaemon(
             self.settings,
@@ -154,7 +154,7 @@ class _Work:
             registry=registry,
             check_seconds=self.check_seconds,
         )
-        log.info("answers reviews at https://%s", address_of(self.listener))
+        log.info("serving admission reviews at https://%s", address_of(self.listener))
         return DaemonProcess(
             connect=self.cluster.connect,
             lead=lambda client: daemon.lead(client, self.listener),
@@ -176,13 +176,13 @@ class _Work:
 
 
 def _not_ready(daemon: WebhookDaemon) -> str:
-    return "" if daemon.ready.is_set() else "there is no certificate yet that API servers know"
+    return "" if daemon.ready.is_set() else "no certificate is registered with the API server yet"
 
 
 def _schedulers(names: tuple[str, ...]) -> frozenset[str]:
     for name in names:
         if not is_subdomain(name):
-            raise BadInput(f"--scheduler-name {printable(name[:80])}: cannot be a name")
+            raise BadInput(f"--scheduler-name {printable(name[:80])}: not a valid name")
     return frozenset(names) or frozenset({"bayplan"})
 
 
@@ -204,7 +204,7 @@ def _service(service: str) -> tuple[str, str]:
 
 
 def _url(url: str, listener: socket.socket) -> SplitResult | None:
-    """Where API servers find the webhook, with the port that it listens on in the place of 0."""
+    """Return the URL of the webhook, with the port of the listener instead of 0."""
     if not url:
         return None
     try:
@@ -220,7 +220,7 @@ def _url(url: str, listener: socket.socket) -> SplitResult | None:
 
 
 def _names(registration: Registration, where: SplitResult | None) -> list[str]:
-    """By which names the certificate has to be good."""
+    """Return the host names that the certificate must be valid for."""
     if where is not None and where.hostname:
         return [where.hostname]
     service = f"{registration.name}.{registration.namespace}.svc"

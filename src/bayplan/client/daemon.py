@@ -1,22 +1,25 @@
-"""The shape of a daemon, and the one runner of daemons.
+"""Daemons: their common form, and `DaemonProcess`, which runs all of them.
 
     main = elect(lead, "bayplan-scheduler")
     await until_signalled(main(client, identity=f"{host}_{uuid}"))
 
-`lead` is all that a daemon does: a coroutine function of one client, which also has the clock and
+`lead` does all of a daemon's work: a coroutine function of one client, which also has the clock and
 the random numbers to use (`client.clock`, `client.rng`). It works until it is cancelled, and then
 ends in order. As a process it is elected first, and cancelled when the lease is lost or a signal
-comes; in a simulation `lead` is called directly, since there is nobody to compete with.
+comes; in a simulation `lead` is called directly, since there are no other candidates.
 
-`DaemonProcess` runs a daemon as a process, and all of ours run so:
+`DaemonProcess` runs a daemon as a process:
 
     process = DaemonProcess(connect=..., lead=elected(lead, settings, identity), health=..., ...)
     sys.exit(process.run())
 
-It connects, binds the health endpoint, leads until that ends or a signal comes, and gives the exit
-code:
-0 after a signal, 1 after a failure, which is reported in one line. An address that cannot be bound
-is a ListenError, and nothing else is.
+It connects, binds the health endpoint, leads until that ends or a signal comes, and returns the
+exit code: 0 after a signal, 1 after a failure, which is reported in one line. An address that
+cannot be bound raises ListenError.
+
+The first signal cancels `lead`, which ends in order, and then releases the lease. A second signal
+cancels that clean-up, too; the lease is still released if this takes no more than two seconds. A
+third signal kills the process.
 """
 
 from __future__ import annotations
@@ -32,11 +35,11 @@ from uuid import uuid4
 
 from bayplan.base.garbage import RARELY, freeze
 from bayplan.client.client import Client
-from bayplan.client.election import ClusterLease, Elector, LeaderSettings, Timing
+from bayplan.client.election import ClusterLease, Elector, LeaderElectionSettings, LeaseTiming
 from bayplan.client.errors import ClientError
-from bayplan.client.serving.binding import bind
+from bayplan.client.serving.endpoints import bind_server
 from bayplan.client.serving.health import HealthPages, serve_health
-from bayplan.client.signals import until_signalled
+from bayplan.client.signals import run_until_signal
 
 Lead: TypeAlias = Callable[[Client], Awaitable[None]]
 C = TypeVar("C")
@@ -44,17 +47,17 @@ LoopFactory: TypeAlias = Callable[[], asyncio.AbstractEventLoop]
 
 
 class Main(Protocol):
-    """A daemon as a process runs it."""
+    """A daemon's main function, as its process calls it."""
 
     async def __call__(self, client: Client, identity: str) -> None:
-        """Lead, once elected; LeadershipLostError if the lease is lost."""
+        """Lead once elected; raise LeadershipLostError if the lease is lost."""
         ...
 
 
 def elect(
-    lead: Lead, name: str, namespace: str = "kube-system", timing: Timing | None = None
+    lead: Lead, name: str, namespace: str = "kube-system", timing: LeaseTiming | None = None
 ) -> Main:
-    """A daemon of which only one leads at a time: whoever holds the lease of that name."""
+    """Return the main function of a daemon that leads only while it holds the named lease."""
 
     async def main(client: Client, identity: str) -> None:
         lock = ClusterLease(client, namespace, name)
@@ -64,8 +67,8 @@ def elect(
     return main
 
 
-def elected(lead: Lead, settings: LeaderSettings, identity: str) -> Lead:
-    """Lead only while holding the lease, if the settings ask for an election."""
+def elected(lead: Lead, settings: LeaderElectionSettings, identity: str) -> Lead:
+    """Wrap `lead` so that it runs only while holding the lease, if election is on."""
     if not settings.elect:
         return lead
     main = elect(lead, settings.name, settings.namespace, settings.timing)
@@ -73,12 +76,12 @@ def elected(lead: Lead, settings: LeaderSettings, identity: str) -> Lead:
 
 
 def process_identity() -> str:
-    """Return a name for this process that no other has, as leases and events show it."""
+    """Return a unique name for this process, for leases and events."""
     return f"{socket.gethostname()}_{uuid4()}"
 
 
 def fastest_loop() -> LoopFactory | None:
-    """uvloop's event loop where there is one; None for the standard one."""
+    """Return uvloop's event loop factory where it is installed; None for the standard loop."""
     try:
         import uvloop  # noqa: PLC0415 - not on every platform
     except ImportError:
@@ -88,10 +91,10 @@ def fastest_loop() -> LoopFactory | None:
 
 @dataclass(frozen=True, slots=True)
 class HealthEndpoint:
-    """Where health, readiness and metrics are served, and what they say."""
+    """The address and the pages of health, readiness and metrics."""
 
     option: str
-    """The option that names the address, to be blamed if it cannot be bound."""
+    """The option that names the address, for the error if it cannot be bound."""
     host: str
     port: int
     pages: HealthPages
@@ -99,39 +102,39 @@ class HealthEndpoint:
     """Called with the URL once it is served."""
 
     @asynccontextmanager
-    async def served(self) -> AsyncIterator[None]:
-        """Serve for as long as the context lasts; ListenError if the address cannot be bound."""
-        where = f"{self.option} {self.host}:{self.port}"
-        async with bind(serve_health(self.host, self.port, self.pages), where) as url:
+    async def serve(self) -> AsyncIterator[None]:
+        """Serve while the context is open; ListenError if the address cannot be bound."""
+        address = f"{self.option} {self.host}:{self.port}"
+        async with bind_server(serve_health(self.host, self.port, self.pages), address) as url:
             self.announce(url)
             yield
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonProcess(Generic[C]):
-    """A daemon as a process: its work, its health endpoint, its end and its exit code."""
+    """A daemon as a process: its work, health endpoint, shutdown and exit code."""
 
     connect: Callable[[], AbstractAsyncContextManager[C]]
-    """Opens what it works with, mostly a client, for as long as it runs."""
+    """Opens what it works with, mostly a client, for the time that it runs."""
     lead: Callable[[C], Awaitable[None]]
-    """All that it does, until it is cancelled."""
+    """Does its work until it is cancelled."""
     report: Callable[[str], None]
     """Reports the failure that ends it."""
     failures: tuple[type[Exception], ...] = (ClientError,)
-    """What ends it with exit code 1 and one line; anything else is a defect, with its traceback."""
+    """Errors that end it with exit code 1 and one line; others are defects, with a traceback."""
     health: HealthEndpoint | None = None
     loaded: asyncio.Event | None = None
-    """Set once the cluster is in memory: garbage is looked for among what comes after it."""
+    """Set once the cluster is in memory, whose objects are then left out of garbage collection."""
     loop_factory: LoopFactory | None = field(default_factory=fastest_loop)
 
     def run(self) -> int:
-        """Run until it ends or a signal comes; the exit code. ListenError if it cannot listen."""
+        """Run until it ends or a signal comes; return the exit code. Raises ListenError."""
         with asyncio.Runner(loop_factory=self.loop_factory) as runner:
             return runner.run(self._run())
 
     async def _run(self) -> int:
         try:
-            await until_signalled(self._serve())
+            await run_until_signal(self._serve())
         except self.failures as error:
             self.report(str(error))
             return 1
@@ -140,15 +143,15 @@ class DaemonProcess(Generic[C]):
     async def _serve(self) -> None:
         async with self.connect() as client, AsyncExitStack() as stack:
             if self.health is not None:
-                await stack.enter_async_context(self.health.served())
+                await stack.enter_async_context(self.health.serve())
             if self.loaded is not None:
-                settling = asyncio.ensure_future(_settle(self.loaded))
-                stack.callback(settling.cancel)
+                freezing = asyncio.ensure_future(_freeze_when_loaded(self.loaded))
+                stack.callback(freezing.cancel)
             await self.lead(client)
 
 
-async def _settle(loaded: asyncio.Event) -> None:
-    """Once the cluster is loaded, look for garbage among what comes after it, and seldom."""
+async def _freeze_when_loaded(loaded: asyncio.Event) -> None:
+    """Once the cluster is loaded, keep its objects out of garbage collection; collect rarely."""
     await loaded.wait()
     gc.collect()
     freeze()

@@ -1,15 +1,15 @@
-"""What can go wrong between us and an API server, each with its own class.
+"""Errors between a client and an API server, each with its own class.
 
-Three families, because callers do different things about them:
+Three groups, because callers handle them differently:
 
-- `ConfigError`: we were told nonsense about where the server is or who we are; nothing was sent.
-- `TransportError`: the network, or whatever answered, failed us. `UnreachableError` says that the
-  request was never sent, so that doing it again is always safe; after any other the server may or
-  may not have acted.
+- `ConfigError`: the server's address or our credentials cannot be used; nothing was sent.
+- `TransportError`: the network failed, or the response was not of an API server. After
+  `UnreachableError` the request was never sent, so sending it again is always safe; after any
+  other the server may or may not have acted.
 - `ApiError`: the server answered with a `Status`. Its reason picks the subclass, its message is the
   exception's text.
 
-No text here ever holds a credential: bodies that are not a `Status` are not quoted at all.
+No error text holds a credential: bodies that are not a `Status` are not quoted.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import msgspec
 
 from bayplan.kube.meta import Struct
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are not what they should be."""
+DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Errors of decoding malformed bytes."""
 
 
 class ClientError(Exception):
-    """Anything that the client raises by itself."""
+    """Base of all errors of the client."""
 
 
 class ConfigError(ClientError):
-    """A kubeconfig, a service account or a plugin that cannot be used, and why."""
+    """A kubeconfig, service account or plugin cannot be used."""
 
 
 class TransportError(ClientError):
-    """The server could not be asked, or did not answer as an API server does."""
+    """The request could not be sent, or the response is not that of an API server."""
 
 
 class UnreachableError(TransportError):
@@ -39,23 +39,23 @@ class UnreachableError(TransportError):
 
 
 class UntrustedError(TransportError):
-    """The server could not prove that it is the one we were told of; nothing was sent."""
+    """The server's certificate is not trusted; nothing was sent."""
 
 
 class DisconnectedError(TransportError):
-    """The connection ended before the answer did; the server may have acted."""
+    """The connection ended before the response did; the server may have acted."""
 
 
 class TimedOutError(TransportError):
-    """No answer within the time allowed; the server may have acted."""
+    """No response within the time limit; the server may have acted."""
 
 
 class TooLargeError(TransportError):
-    """An answer bigger than the bound set for it."""
+    """A response exceeded its size limit."""
 
 
 class MalformedError(TransportError):
-    """An answer that is not what the API defines, or one object (`key`) that does not fit."""
+    """A response is not what the API defines, or an object (`key`) does not fit its type."""
 
     def __init__(self, message: str, key: str = "", uid: str = "") -> None:
         super().__init__(message)
@@ -72,7 +72,7 @@ class StatusCause(Struct):
 
 
 class StatusDetails(Struct):
-    """What a `Status` is about."""
+    """The object that a `Status` is about, and the causes."""
 
     name: str = ""
     group: str = ""
@@ -82,13 +82,13 @@ class StatusDetails(Struct):
 
 
 class StatusMeta(Struct):
-    """How a list could go on that has taken too long."""
+    """The continue token of a list whose old one has expired."""
 
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class Status(Struct):
-    """The API server's answer when it has no object to give."""
+    """The API server's response when it does not return an object."""
 
     metadata: StatusMeta = msgspec.field(default_factory=StatusMeta)
     status: str = ""
@@ -99,7 +99,7 @@ class Status(Struct):
 
 
 class ApiError(ClientError):
-    """The server understood us and refused; the text is the server's own."""
+    """The server refused the request; the text is the server's."""
 
     def __init__(self, status: Status, request: str = "", retry_after: float | None = None) -> None:
         super().__init__(status.message or status.reason or f"HTTP {status.code}")
@@ -119,7 +119,7 @@ class ApiError(ClientError):
 
     @property
     def causes(self) -> list[StatusCause]:
-        """The fields at fault, where the server names them."""
+        """The fields at fault, if the server names them."""
         return self.status.details.causes if self.status.details else []
 
     def __str__(self) -> str:
@@ -128,51 +128,51 @@ class ApiError(ClientError):
 
 
 class BadRequestError(ApiError):
-    """400: the request makes no sense to the server."""
+    """400: the request is not valid."""
 
 
 class UnauthorizedError(ApiError):
-    """401: the server does not know who we are."""
+    """401: the credentials were not accepted."""
 
 
 class ForbiddenError(ApiError):
-    """403: the server knows who we are, and says no."""
+    """403: the user may not do that."""
 
 
 class NotFoundError(ApiError):
-    """404: there is no such object, or no such resource."""
+    """404: there is no such object or resource."""
 
 
 class MethodNotAllowedError(ApiError):
-    """405: the resource does not do that."""
+    """405: the resource does not support that verb."""
 
 
 class NotAcceptableError(ApiError):
-    """406: the server cannot answer in the form asked for."""
+    """406: the server cannot respond in the requested media type."""
 
 
 class ConflictError(ApiError):
-    """409: the object is no longer what the request assumed."""
+    """409: the object has changed since it was read."""
 
 
 class AlreadyExistsError(ConflictError):
-    """409: an object of that name is there already."""
+    """409: an object of that name already exists."""
 
 
 class GoneError(ApiError):
-    """410: the resource version or continue token is too old to go on from."""
+    """410: the resource version or continue token has expired."""
 
 
 class UnsupportedMediaTypeError(ApiError):
-    """415: the server does not take a body or patch of that kind."""
+    """415: the server does not accept a body or patch of that media type."""
 
 
 class InvalidError(ApiError):
-    """422: the object breaks a rule; `causes` name the fields."""
+    """422: the object is not valid; `causes` name the fields."""
 
 
 class TooManyRequestsError(ApiError):
-    """429: not now; or an eviction that a disruption budget forbids."""
+    """429: the server is overloaded, or a disruption budget forbids the eviction."""
 
 
 class ServerFaultError(ApiError):
@@ -213,7 +213,7 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 def error_from(status: Status, request: str = "", retry_after: float | None = None) -> ApiError:
-    """The exception that says what this status says."""
+    """Return the exception for a status."""
     fallback = ServerFaultError if status.code >= 500 else ApiError
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, fallback)
     if retry_after is None and status.details and status.details.retry_after_seconds > 0:
@@ -222,10 +222,10 @@ def error_from(status: Status, request: str = "", retry_after: float | None = No
 
 
 def status_from(code: int, body: bytes, secrets: tuple[str, ...] = ()) -> Status:
-    """Read a `Status` from an answer's body; anything else is known by its code alone."""
+    """Read a `Status` from a response's body; other bodies are reported by their code alone."""
     try:
         status = msgspec.json.decode(body, type=Status)
-    except UNREADABLE:
+    except DECODE_ERRORS:
         return Status(code=code, message=f"HTTP {code} without a Status object")
     if not (status.message or status.reason):
         status.message = f"HTTP {code}"

@@ -1,16 +1,15 @@
-"""Events of the group events.k8s.io: what happened, told to people; what repeats is counted.
+"""The event recorder: writes events of the group events.k8s.io and counts repeated ones.
 
-Pure bookkeeping. The first time something happens it is reported. When it happens again it becomes
-a series: its second time is written at once, then only a count from time to time, and a last count
-when it has stopped. What has not happened for six minutes is over; next time it is news again.
+    recorder.record(pod, "Warning", "FailedScheduling", action="Scheduling", note="0/3 nodes ...")
 
-    recorder.note(pod, "Warning", "FailedScheduling", action="Scheduling", text="0/3 nodes ...")
+The first occurrence creates an Event. When it occurs again it becomes a series: the second
+occurrence is written at once, then only the count from time to time, and a last count when it has
+stopped. A series ends when there was no occurrence for six minutes; the next one is a new Event.
 
-Noting never waits and never fails: reports are queued, counted together where they repeat, and sent
-by `run` in the background, several at once. Whoever has more urgent things to send says so
-(`is_busy`); then they go one by one, with a pause before each unless too many wait. Events are help
-for people, not a record: when the queue is full, or the server will not take them, they are dropped
-and counted.
+`record` never waits and never fails: events are queued, aggregated, and sent by `run` in the
+background, several at once. While the owner has more urgent requests (`is_busy`) they are sent one
+by one, with a pause before each unless too many wait. When the queue is full, or the server does
+not accept an event, it is dropped and counted.
 """
 
 from __future__ import annotations
@@ -34,144 +33,159 @@ from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference
 from bayplan.kube.times import micro_time
 
 
-class Notes(Protocol):
-    """Whoever writes events for users."""
+class EventRecorder(Protocol):
+    """Writes events about objects."""
 
-    def note(
-        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    def record(
+        self,
+        regarding: KubeObject | Untyped,
+        event_type: EventType,
+        reason: str,
+        *,
+        action: str,
+        note: str,
     ) -> None:
-        """Have one written, without waiting for it."""
+        """Queue an event about an object, without waiting."""
         ...
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Send queued events until cancelled."""
         ...
 
     async def drain(self) -> None:
-        """Wait until everything noted so far is written."""
+        """Wait until all events queued so far are sent."""
         ...
 
 
-class NoEvents:
-    """In place of a recorder: says nothing."""
+class NullEventRecorder:
+    """An event recorder that writes nothing."""
 
-    def note(
-        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    def record(
+        self,
+        regarding: KubeObject | Untyped,
+        event_type: EventType,
+        reason: str,
+        *,
+        action: str,
+        note: str,
     ) -> None:
-        """The status says it, too."""
+        """Drop the event."""
 
     async def run(self) -> None:
-        """There is nothing to send."""
+        """Return: there is nothing to send."""
 
     async def drain(self) -> None:
-        """There is nothing to wait for."""
+        """Return: there is nothing to wait for."""
 
 
-OVER = 360.0
-REFRESH = 60.0
-MOST = 4096
-"""Series kept in mind; beyond that the one longest silent is forgotten."""
+SERIES_SECONDS = 360.0
+REFRESH_SECONDS = 60.0
+MAX_SERIES = 4096
+"""Series that are kept; beyond that the one least recently seen is dropped."""
 
-Happening = tuple[str, ...]
-"""What makes two reports the same: about whom, what, why, by whom."""
+EventKey = tuple[str, ...]
+"""The fields that two events of one series have in common."""
 
 
 @dataclass(slots=True)
-class Series:
-    """One thing that keeps happening, and how much of it is written down."""
+class RecordedSeries:
+    """A series of equal events, and how much of it is written to the server."""
 
-    happening: Happening
+    key: EventKey
     namespace: str
     name: str
     last: float
     count: int = 1
     written_count: int = 1
     written_at: float = field(default=float("-inf"))
-    told: bool = True
-    """Whether the server has its event."""
+    is_created: bool = True
+    """Whether its Event was created."""
 
     @property
-    def unwritten(self) -> bool:
-        """Whether it has happened more often than is written."""
+    def has_unwritten(self) -> bool:
+        """Whether there were more occurrences than the written count."""
         return self.count > self.written_count
 
-    def written(self, now: float) -> None:
-        """The count has been written."""
+    def mark_written(self, now: float) -> None:
+        """Note that the count was written."""
         self.written_count, self.written_at = self.count, now
 
 
-class Tally:
-    """All series that are going on."""
+class EventSeriesCache:
+    """The series that have not ended, least recently seen first."""
 
     def __init__(self) -> None:
-        self._going_on: OrderedDict[Happening, Series] = OrderedDict()
+        self._by_key: OrderedDict[EventKey, RecordedSeries] = OrderedDict()
 
-    def again(self, happening: Happening, now: float) -> Series | None:
-        """Count one more; None if this is the first time, or the first in a long while."""
-        series = self._going_on.get(happening)
-        if series is None or now - series.last > OVER:
+    def count(self, key: EventKey, now: float) -> RecordedSeries | None:
+        """Count one more occurrence; None if the series does not exist or has ended."""
+        series = self._by_key.get(key)
+        if series is None or now - series.last > SERIES_SECONDS:
             return None
         series.count += 1
         series.last = now
-        self._going_on.move_to_end(happening)
+        self._by_key.move_to_end(key)
         return series
 
-    def first(self, series: Series) -> None:
-        """Remember something new."""
-        self._going_on[series.happening] = series
-        self._going_on.move_to_end(series.happening)
-        while len(self._going_on) > MOST:
-            self._going_on.popitem(last=False)
+    def add(self, series: RecordedSeries) -> None:
+        """Add a new series."""
+        self._by_key[series.key] = series
+        self._by_key.move_to_end(series.key)
+        while len(self._by_key) > MAX_SERIES:
+            self._by_key.popitem(last=False)
 
-    def forget(self, series: Series) -> None:
-        """It is no longer known to the server."""
-        if self._going_on.get(series.happening) is series:
-            del self._going_on[series.happening]
+    def remove(self, series: RecordedSeries) -> None:
+        """Remove a series whose Event the server no longer has."""
+        if self._by_key.get(series.key) is series:
+            del self._by_key[series.key]
 
-    def due(self, now: float) -> Iterator[Series]:
-        """The series whose count should be written now; those that are over are forgotten."""
-        for series in tuple(self._going_on.values()):
-            over = now - series.last > OVER
-            if over:
-                self.forget(series)
-            if series.told and series.unwritten and (over or now - series.written_at >= REFRESH):
+    def due(self, now: float) -> Iterator[RecordedSeries]:
+        """Yield the series whose count should be written now; ended ones are removed."""
+        for series in tuple(self._by_key.values()):
+            has_ended = now - series.last > SERIES_SECONDS
+            if has_ended:
+                self.remove(series)
+            if (
+                series.is_created
+                and series.has_unwritten
+                and (has_ended or now - series.written_at >= REFRESH_SECONDS)
+            ):
                 yield series
 
 
 log = logging.getLogger(__name__)
-LONGEST_NOTE = 1024
-QUEUE = 20_000
-IN_FLIGHT = 8
-"""Events that are sent and not answered yet, at most."""
-TICK = 30.0
-PAUSE = 0.02
-"""Seconds before each event while there is something more urgent."""
-MANY = QUEUE // 2
-"""Events that may wait for something more urgent."""
+MAX_NOTE_BYTES = 1024
+QUEUE_LENGTH = 20_000
+MAX_IN_FLIGHT = 8
+"""The most requests in flight."""
+COUNT_PERIOD = 30.0
+PAUSE_SECONDS = 0.02
+"""The pause before each event while there are more urgent requests."""
+MAX_DEFERRED = QUEUE_LENGTH // 2
+"""Events that may wait for more urgent requests."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reporter:
-    """Who reports: a controller, and which instance of it."""
+class EventReporter:
+    """The reporting controller and its instance."""
 
     controller: str
     instance: str
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """One thing to tell."""
+class QueuedEvent:
+    """An event that waits to be sent."""
 
     regarding: ObjectReference
     type: EventType
     reason: str
     action: str
-    text: str
-    moment: str
-    """When it happened."""
+    note: str
+    time: str
 
-    def happening(self, *, by_text: bool) -> Happening:
-        """What makes two reports the same; the text may differ, unless they go by it."""
+    def key(self, *, by_note: bool) -> EventKey:
+        """Return the key of its series; the note may differ within one, unless `by_note`."""
         about = self.regarding
         return (
             about.kind,
@@ -181,93 +195,99 @@ class Report:
             self.type,
             self.reason,
             self.action,
-            self.text if by_text else "",
+            self.note if by_note else "",
         )
 
 
-class Recorder:
-    """Reports for one controller."""
+class ApiEventRecorder:
+    """Writes the events of one controller to the API server."""
 
     def __init__(
         self,
         client: Client,
-        reporter: Reporter,
+        reporter: EventReporter,
         *,
         is_busy: Callable[[], bool] = lambda: False,
-        apart_by_text: bool = False,
+        distinguish_by_note: bool = False,
     ) -> None:
         self._client = client
-        self._apart_by_text = apart_by_text
-        """Whether another text makes another event, rather than one that has happened again."""
+        self._distinguish_by_note = distinguish_by_note
+        """Whether events with different notes are different events, not a repetition."""
         self._is_busy = is_busy
         self._reporter = reporter
         self._rng: Random = client.rng
-        self._queue: asyncio.Queue[Report] = asyncio.Queue(QUEUE)
-        self._tally = Tally()
+        self._queue: asyncio.Queue[QueuedEvent] = asyncio.Queue(QUEUE_LENGTH)
+        self._series = EventSeriesCache()
         self._sending: set[asyncio.Task[None]] = set()
         self.dropped = 0
 
     @property
     def waiting(self) -> int:
-        """How many reports wait to be sent."""
+        """How many events wait to be sent."""
         return self._queue.qsize()
 
     @property
     def in_flight(self) -> int:
-        """How many are sent and not answered yet."""
+        """How many requests are in flight."""
         return len(self._sending)
 
-    def note(
-        self, about: KubeObject | Untyped, kind: EventType, reason: str, *, action: str, text: str
+    def record(
+        self,
+        regarding: KubeObject | Untyped,
+        event_type: EventType,
+        reason: str,
+        *,
+        action: str,
+        note: str,
     ) -> None:
-        """Report something about an object. Returns at once, whatever the server does."""
-        shortened = text.encode()[:LONGEST_NOTE].decode(errors="ignore")
-        moment = micro_time(self._client.clock.now())
-        report = Report(reference_to(about), kind, reason, action, shortened, moment)
+        """Queue an event about an object; returns at once."""
+        shortened = note.encode()[:MAX_NOTE_BYTES].decode(errors="ignore")
+        time = micro_time(self._client.clock.now())
+        event = QueuedEvent(reference_to(regarding), event_type, reason, action, shortened, time)
         try:
-            self._queue.put_nowait(report)
+            self._queue.put_nowait(event)
         except asyncio.QueueFull:
             self.dropped += 1
 
     async def run(self) -> None:
-        """Send what is noted until cancelled."""
+        """Send queued events until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._send_reports())
+            group.create_task(self._send_events())
             group.create_task(self._send_counts())
 
     async def drain(self) -> None:
-        """Wait until everything noted so far has been sent or dropped."""
+        """Wait until all events queued so far have been sent or dropped."""
         await self._queue.join()
 
-    async def _send_reports(self) -> None:
+    async def _send_events(self) -> None:
         try:
             while True:
-                report = await self._queue.get()
-                await self._turn()
-                self._start(report)
+                event = await self._queue.get()
+                await self._wait_to_send()
+                self._start(event)
         finally:
             for task in self._sending:
                 task.cancel()
 
-    async def _turn(self) -> None:
-        """Wait until one more may go."""
-        if self._is_busy() and self.waiting < MANY:
-            await self._client.clock.sleep(PAUSE)
-        while len(self._sending) >= (1 if self._is_busy() else IN_FLIGHT):
+    async def _wait_to_send(self) -> None:
+        """Wait until one more event may be sent."""
+        if self._is_busy() and self.waiting < MAX_DEFERRED:
+            await self._client.clock.sleep(PAUSE_SECONDS)
+        while len(self._sending) >= (1 if self._is_busy() else MAX_IN_FLIGHT):
             await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
 
-    def _start(self, report: Report) -> None:
-        """Count a report, and have it sent if that is called for."""
-        happening = report.happening(by_text=self._apart_by_text)
-        series = self._tally.again(happening, self._client.clock.monotonic())
+    def _start(self, event: QueuedEvent) -> None:
+        """Count an event, and start to send it if it is new or its series begins."""
+        key = event.key(by_note=self._distinguish_by_note)
+        series = self._series.count(key, self._client.clock.monotonic())
         if series is None:
-            work = self._tell(self._event(report), happening)
-        elif series.count == 2 and series.told:
-            work = self._count(series)
+            work = self._add(self._api_event(event), key)
+        elif series.count == 2 and series.is_created:
+            work = self._write_count(series)
         else:
             self._queue.task_done()
             return
-        task = asyncio.ensure_future(self._send(report.reason, work))
+        task = asyncio.ensure_future(self._send(event.reason, work))
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
 
@@ -276,67 +296,67 @@ class Recorder:
             await work
         except ClientError as error:
             self.dropped += 1
-            log.info("event %s not recorded: %s", reason, error)
+            log.info("event not recorded: %s", error, extra={"reason": reason})
         finally:
             self._queue.task_done()
 
     async def _send_counts(self) -> None:
         while True:
-            await self._client.clock.sleep(TICK)
-            for series in self._tally.due(self._client.clock.monotonic()):
+            await self._client.clock.sleep(COUNT_PERIOD)
+            for series in self._series.due(self._client.clock.monotonic()):
                 try:
-                    await self._count(series)
+                    await self._write_count(series)
                 except ClientError as error:
-                    log.info("event %s not counted: %s", series.name, error)
+                    log.info("event count not written: %s", error, extra={"event": series.name})
 
-    def _tell(self, event: Event, happening: Happening) -> Coroutine[object, object, None]:
-        """Tell the server; from now on, what is the same counts as its repetition."""
+    def _add(self, event: Event, key: EventKey) -> Coroutine[object, object, None]:
+        """Begin a series with an event, and return the request that creates it."""
         meta, now = event.metadata, self._client.clock.monotonic()
-        series = Series(happening, meta.namespace, meta.name, last=now, told=False)
-        self._tally.first(series)
+        series = RecordedSeries(key, meta.namespace, meta.name, last=now, is_created=False)
+        self._series.add(series)
         return self._create(event, series)
 
-    async def _create(self, event: Event, series: Series) -> None:
+    async def _create(self, event: Event, series: RecordedSeries) -> None:
         try:
             await self._client.create(event)
         except ClientError:
-            self._tally.forget(series)
+            self._series.remove(series)
             raise
-        series.told = True
-        if series.unwritten:
-            await self._count(series)  # it happened again meanwhile
+        series.is_created = True
+        if series.has_unwritten:
+            await self._write_count(series)  # it occurred again meanwhile
 
-    async def _count(self, series: Series) -> None:
-        now = self._client.clock
-        change = {"count": series.count, "lastObservedTime": micro_time(now.now())}
+    async def _write_count(self, series: RecordedSeries) -> None:
+        clock = self._client.clock
+        change = {"count": series.count, "lastObservedTime": micro_time(clock.now())}
         try:
             await self._client.patch(
                 Event, series.namespace, series.name, change=merge({"series": change})
             )
         except NotFoundError:
-            self._tally.forget(series)  # the server keeps events for an hour or so
-        series.written(now.monotonic())
+            self._series.remove(series)  # the server keeps events for an hour or so
+        series.mark_written(clock.monotonic())
 
-    def _event(self, report: Report) -> Event:
-        about = report.regarding
+    def _api_event(self, event: QueuedEvent) -> Event:
+        regarding = event.regarding
         return Event(
             metadata=ObjectMeta(
-                name=f"{about.name}.{self._rng.getrandbits(64):016x}",
-                namespace=about.namespace or DEFAULT_NAMESPACE,
+                name=f"{regarding.name}.{self._rng.getrandbits(64):016x}",
+                namespace=regarding.namespace or DEFAULT_NAMESPACE,
             ),
-            event_time=report.moment,
+            event_time=event.time,
             reporting_controller=self._reporter.controller,
             reporting_instance=self._reporter.instance,
-            action=report.action,
-            reason=report.reason,
-            regarding=about,
-            note=report.text,
-            type=report.type,
+            action=event.action,
+            reason=event.reason,
+            regarding=regarding,
+            note=event.note,
+            type=event.type,
         )
 
 
 def reference_to(item: KubeObject | Untyped) -> ObjectReference:
-    """A pointer to that object."""
+    """Return a reference to an object."""
     if isinstance(item, KubeObject):
         api_version, kind = item.api_version, item.kind or type(item).__name__
     else:

@@ -1,8 +1,8 @@
-"""Objects on the wire: encoding, decoding, and the few fields that every object has.
+"""Encoding and decoding of objects, and the fields that every object has.
 
 A typed kind decodes straight into its struct, anything else into a dictionary. Items of a list
 carry no apiVersion and kind on the wire; they get them here, so that an object looks the same
-however it was fetched. One that does not fit its type is an error that names it and the field.
+however it was fetched. An object that does not fit its type is an error with its name and field.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from bayplan.client.errors import UNREADABLE, MalformedError
+from bayplan.client.errors import DECODE_ERRORS, MalformedError
 from bayplan.client.resources import Resource, T, Untyped
 from bayplan.kube.codec import ObjectError, decode_as, read_head
 from bayplan.kube.meta import KubeObject, ObjectMeta, Struct
@@ -24,7 +24,7 @@ _decode_dictionary = msgspec.json.Decoder(Untyped).decode
 
 
 class ListMeta(Struct):
-    """What a page of a list says of itself."""
+    """The metadata of a page of a list."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
@@ -32,38 +32,38 @@ class ListMeta(Struct):
 
 
 class RawPage(Struct):
-    """A page whose items are not decoded yet."""
+    """A page of a list whose items are not decoded yet."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
 
 
-class Identity(Struct):
-    """Just enough of an object to say which one it is."""
+class PartialObjectMetadata(Struct):
+    """An object of which only the metadata is decoded."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some objects, the version of the collection they show, and how to go on."""
+    """Objects of a list, the list's resource version, and the token of the next page."""
 
     items: list[T]
     resource_version: str
     continue_token: str = ""
 
 
-Unfit = Callable[[MalformedError], None]
-"""What to do about an object that does not fit its type."""
+MalformedHandler = Callable[[MalformedError], None]
+"""Called with the error of an object that does not fit its type."""
 
 
-def refuse(error: MalformedError) -> None:
-    """Let one unfit object fail the whole answer."""
+def raise_malformed(error: MalformedError) -> None:
+    """Let a malformed object fail the whole response."""
     raise error
 
 
 def metadata_of(item: KubeObject | Untyped) -> ObjectMeta | Untyped:
-    """The object's metadata in whichever form it has."""
+    """Return the object's metadata, typed or as a dictionary."""
     if isinstance(item, KubeObject):
         return item.metadata
     found = item.get("metadata")
@@ -77,27 +77,27 @@ def _field(item: KubeObject | Untyped, attribute: str, key: str) -> str:
 
 
 def name_of(item: KubeObject | Untyped) -> str:
-    """The object's name."""
+    """Return the object's name."""
     return _field(item, "name", "name")
 
 
 def namespace_of(item: KubeObject | Untyped) -> str:
-    """The object's namespace, empty for a cluster-scoped one."""
+    """Return the object's namespace, empty for a cluster-scoped one."""
     return _field(item, "namespace", "namespace")
 
 
 def uid_of(item: KubeObject | Untyped) -> str:
-    """The object's uid: two objects of one name are told apart by it."""
+    """Return the object's uid, which no other object of the same name has."""
     return _field(item, "uid", "uid")
 
 
 def version_of(item: KubeObject | Untyped) -> str:
-    """The object's resource version."""
+    """Return the object's resource version."""
     return _field(item, "resource_version", "resourceVersion")
 
 
 def key_of(item: KubeObject | Untyped) -> str:
-    """`namespace/name`, or just the name for a cluster-scoped object."""
+    """Return `namespace/name`, or just the name for a cluster-scoped object."""
     if isinstance(item, KubeObject):
         return item.key
     namespace = namespace_of(item)
@@ -105,7 +105,7 @@ def key_of(item: KubeObject | Untyped) -> str:
 
 
 def decode_object(data: bytes | msgspec.Raw, resource: Resource[T]) -> T:
-    """One object of that resource."""
+    """Decode an object of that resource."""
     kind = resource.typed_kind
     if kind is None:
         return cast("T", _decode_untyped(data, resource))
@@ -117,7 +117,7 @@ def decode_object(data: bytes | msgspec.Raw, resource: Resource[T]) -> T:
 
 
 def _identity(data: bytes | msgspec.Raw, *, namespaced: bool) -> tuple[str, str]:
-    """The key and uid of an object that does not fit its type, as far as they can be made out."""
+    """Return the key and uid of a malformed object, as far as they can be read."""
     try:
         meta = read_head(data).metadata
     except ObjectError:
@@ -129,28 +129,30 @@ def _identity(data: bytes | msgspec.Raw, *, namespaced: bool) -> tuple[str, str]
 def _decode_untyped(data: bytes | msgspec.Raw, resource: Resource[T]) -> Untyped:
     try:
         item = _decode_dictionary(data)
-    except UNREADABLE:
+    except DECODE_ERRORS:
         raise MalformedError(f"not a {resource.kind}, nor any object") from None
     item.setdefault("apiVersion", resource.api_version)
     item.setdefault("kind", resource.kind)
     return item
 
 
-def decode_page(data: bytes, resource: Resource[T], unfit: Unfit = refuse) -> Page[T]:
-    """One page of that resource's list."""
+def decode_page(
+    data: bytes, resource: Resource[T], malformed: MalformedHandler = raise_malformed
+) -> Page[T]:
+    """Decode a page of that resource's list."""
     raw = decode(data, RawPage)
     items = []
     for entry in raw.items or ():
         try:
             items.append(decode_object(entry, resource))
         except MalformedError as error:
-            unfit(error)
+            malformed(error)
     return Page(items, raw.metadata.resource_version, raw.metadata.continue_)
 
 
 def decode(data: bytes | msgspec.Raw, kind: type[StructT]) -> StructT:
-    """Any other part of the protocol."""
+    """Decode any other message of the API."""
     try:
         return msgspec.json.decode(data, type=kind)
-    except UNREADABLE as error:
-        raise MalformedError(f"an answer that cannot be read: {error}") from None
+    except DECODE_ERRORS as error:
+        raise MalformedError(f"malformed response: {error}") from None

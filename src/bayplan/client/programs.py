@@ -1,12 +1,12 @@
-"""Programs that are run for what they print: bounded in time and size, and gone afterwards.
+"""Programs that are run for their output, with limits on time and size.
 
-What a program prints on standard error passes to ours, where people look, rather than into an
-exception's text, where it might carry a secret to a log.
+A program's standard error is ours. It is not put into an exception's text, because it might carry
+a secret to a log.
 
-A program is started without giving way to the event loop, so that at no moment there is a process
-whose group is not known: whenever the time limit strikes, all of the group is killed. Processes
-that have left the group may still hold the pipe. Therefore nothing waits for the pipe's end once
-the program is given up; our own end of it is closed instead.
+A program is started without yielding to the event loop, so that the process group is always known:
+when the time limit is reached, the whole group is killed. Processes that have left the group may
+still hold the pipe. Therefore nothing waits for the pipe's end after a kill; our own end of it is
+closed instead.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from typing import IO
 LARGEST_OUTPUT = 1 << 20
 _STEP = 1 << 16
 _SECONDS_TO_DIE = 5.0
-"""How long a killed program may take to be gone; the kernel may hold it for longer."""
+"""How long to wait for a killed program to exit; the kernel may hold it for longer."""
 
 
 class ProgramError(Exception):
-    """A program that could not be run, or did not do what it should."""
+    """A program could not be run, failed, or exceeded a limit."""
 
 
 class NotStartedError(ProgramError):
-    """A program that is not there, or cannot be started."""
+    """A program does not exist or cannot be started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program with what it is given."""
+    """A command with its arguments, environment and limits."""
 
     command: str
     arguments: Sequence[str]
@@ -44,17 +44,17 @@ class Program:
     timeout: float = 60.0
     largest: int = LARGEST_OUTPUT
 
-    async def run(self, said: bytes = b"") -> bytes:
-        """Run it once with that on its standard input; what it prints."""
+    async def run(self, stdin: bytes = b"") -> bytes:
+        """Run it once with that standard input; return its standard output."""
         try:
             async with asyncio.timeout(self.timeout):
-                return await self._output(said)
+                return await self._output(stdin)
         except TimeoutError:
-            raise ProgramError(f"no answer in {self.timeout:g} s") from None
+            raise ProgramError(f"no output in {self.timeout:g} s") from None
 
-    async def _output(self, said: bytes) -> bytes:
-        process = self._start(piped=bool(said))
-        writing = asyncio.ensure_future(_write(process.stdin, said))
+    async def _output(self, stdin: bytes) -> bytes:
+        process = self._start(piped=bool(stdin))
+        writing = asyncio.ensure_future(_write(process.stdin, stdin))
         try:
             output = await self._read(process.stdout)
             code = await asyncio.to_thread(process.wait)
@@ -90,7 +90,7 @@ class Program:
             while chunk := await reader.read(_STEP):
                 output += chunk
                 if len(output) > self.largest:
-                    raise ProgramError(f"answered more than {self.largest} bytes")
+                    raise ProgramError(f"output of more than {self.largest} bytes")
         finally:
             transport.close()
         return output
@@ -103,18 +103,18 @@ class _Input(asyncio.BaseProtocol):
         self.closed = asyncio.get_running_loop().create_future()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """All is written, or the program does not want it."""
+        """Note that all is written, or that the program closed its input."""
         if not self.closed.done():
             self.closed.set_result(None)
 
 
-async def _write(pipe: IO[bytes] | None, said: bytes) -> None:
-    """Write a program's input; one that does not want it need not read it."""
+async def _write(pipe: IO[bytes] | None, stdin: bytes) -> None:
+    """Write a program's input; the program need not read it."""
     if pipe is None:
         return
     transport, protocol = await asyncio.get_running_loop().connect_write_pipe(_Input, pipe)
     try:
-        transport.write(said)
+        transport.write(stdin)
         transport.write_eof()
         await protocol.closed
     finally:
@@ -122,9 +122,9 @@ async def _write(pipe: IO[bytes] | None, said: bytes) -> None:
 
 
 async def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a program and all of its group.
+    """Kill a program and its process group.
 
-    It may have ended itself and left others; as long as it is not waited for, the group is theirs.
+    It may have exited and left others; until it is waited for, the group id stays valid.
     """
     if process.returncode is None:
         with suppress(ProcessLookupError):
@@ -137,5 +137,5 @@ def _close(process: subprocess.Popen[bytes]) -> None:
     """Close our ends of its pipes; other processes may hold the other ends."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            with suppress(OSError):  # what is not written is not wanted
+            with suppress(OSError):  # unwritten input is of no use any more
                 pipe.close()

@@ -1,12 +1,12 @@
-"""Where each kind lives: group, version, plural, scope, and the type its objects decode into.
+"""API resources: group, version, plural, scope, and the type that objects decode into.
 
-A `Resource` is how every request names what it is about. Our typed kinds have theirs in a table
-(`resource_of(Pod)`); for anything else, a custom resource say, make one by hand or let
-`Client.discover` ask the server, and get its objects as plain dictionaries.
+Every request names its `Resource`. Typed kinds have theirs in a table (`resource_of(Pod)`). For
+others, such as custom resources, make one by hand or let `Client.discover` ask the server; their
+objects are plain dictionaries.
 
-Typed objects hold the fields that Bayplan reads and drop the rest, so writing one back whole would
-erase what was dropped. Only resources marked `whole`, whose types know every field, can be updated
-from a typed object; the others are patched, or read and updated as dictionaries.
+Typed objects hold the fields that Bayplan reads and drop the rest, so updating from one would erase
+the dropped fields. Only resources with `has_all_fields`, whose types have every field, can be
+updated from a typed object; the others are patched, or read and updated as dictionaries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ T_co = TypeVar("T_co", bound=KubeObject | Untyped, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Resource(Generic[T_co]):
-    """A kind of object, where the API serves it, and what it decodes into."""
+    """A kind of object, its path in the API, and the type it decodes into."""
 
     type: type[T_co]
     group: str
@@ -41,9 +41,9 @@ class Resource(Generic[T_co]):
     plural: str
     kind: str
     namespaced: bool = True
-    whole: bool = False
+    has_all_fields: bool = False
     typed_kind: Kind | None = field(init=False, default=None, compare=False, repr=False)
-    """The same as the codec names it; None if objects are dictionaries."""
+    """The kind for the codec; None if objects are dictionaries."""
 
     def __post_init__(self) -> None:
         if issubclass(self.type, KubeObject):
@@ -57,11 +57,11 @@ class Resource(Generic[T_co]):
 
     @property
     def root(self) -> str:
-        """The path under which the group and version are served."""
+        """The path of the group and version."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of an object, of its subresource, or (without a name) of the collection."""
+        """Return the path of an object, a subresource or (without a name) the collection."""
         parts = [self.root]
         if namespace:
             parts += ["namespaces", _segment(namespace)]
@@ -69,8 +69,8 @@ class Resource(Generic[T_co]):
         parts += [_segment(part) for part in (name, subresource) if part]
         return "/".join(parts)
 
-    def place(self, key: tuple[str, ...]) -> tuple[str, str]:
-        """Namespace and name out of `(namespace, name)` or, cluster-scoped, `(name,)`."""
+    def namespace_and_name(self, key: tuple[str, ...]) -> tuple[str, str]:
+        """Return namespace and name of `(namespace, name)` or, cluster-scoped, `(name,)`."""
         expected = ("namespace", "name") if self.namespaced else ("name",)
         if len(key) != len(expected) or not all(key):
             raise ValueError(f"a {self.kind} is named by {' and '.join(expected)}, not by {key!r}")
@@ -83,12 +83,12 @@ class Resource(Generic[T_co]):
 def untyped(
     group: str, version: str, plural: str, kind: str, *, namespaced: bool = True
 ) -> Resource[Untyped]:
-    """A resource whose objects are dictionaries."""
-    return Resource(dict, group, version, plural, kind, namespaced, whole=True)
+    """Return a resource whose objects are dictionaries."""
+    return Resource(dict, group, version, plural, kind, namespaced, has_all_fields=True)
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
-"""What stands in a path as it is; quoting would find out more slowly."""
+"""Characters that need no quoting in a path; checking them first is faster."""
 
 
 def _segment(part: str) -> str:
@@ -97,22 +97,22 @@ def _segment(part: str) -> str:
     return part if _PLAIN.fullmatch(part) else quote(part, safe="")
 
 
-def typed(kind: type[K], group: str | None = None, *, whole: bool = False) -> Resource[K]:
-    """The resource whose objects decode into a type, which is named as its kind is."""
+def typed(kind: type[K], group: str | None = None, *, has_all_fields: bool = False) -> Resource[K]:
+    """Return the resource whose objects decode into a type, which has the kind's name."""
     group, version, name, plural, namespaced = names_of(kind.__name__, group)
-    return Resource(kind, group, version, plural, name, namespaced, whole)
+    return Resource(kind, group, version, plural, name, namespaced, has_all_fields)
 
 
 def untyped_kind(kind: str, group: str | None = None) -> Resource[Untyped]:
-    """The resource of a kind that all clusters know, its objects as dictionaries."""
+    """Return the resource of a built-in kind, its objects as dictionaries."""
     group, version, name, plural, namespaced = names_of(kind, group)
     return untyped(group, version, plural, name, namespaced=namespaced)
 
 
 PODS = typed(Pod)
 SERVICE_ACCOUNTS = typed(ServiceAccount)
-LEASES = typed(Lease, whole=True)
-EVENTS = typed(Event, "events.k8s.io", whole=True)
+LEASES = typed(Lease, has_all_fields=True)
+EVENTS = typed(Event, "events.k8s.io", has_all_fields=True)
 CONFIG_MAPS = untyped_kind("ConfigMap")
 
 _TABLE: tuple[Resource[KubeObject], ...] = (
@@ -126,17 +126,17 @@ _BY_KIND = {(row.api_version, row.kind): row for row in _TABLE}
 
 
 def resource_of(kind: type[T] | Resource[T]) -> Resource[T]:
-    """The resource of a typed kind; a resource is its own."""
+    """Return the resource of a typed kind; a resource is returned as it is."""
     if isinstance(kind, Resource):
         return kind
     found = _BY_TYPE.get(kind)
     if found is None:
-        raise TypeError(f"{kind.__name__} is not a typed kind; name its Resource instead")
+        raise TypeError(f"{kind.__name__} is not a typed kind; pass its Resource instead")
     return cast("Resource[T]", found)
 
 
 def known_untyped(api_version: str, kind: str) -> Resource[Untyped] | None:
-    """The resource of a dictionary of one of the kinds that we also have a type for."""
+    """Return the untyped resource of a kind that also has a type."""
     row = _BY_KIND.get((api_version, kind))
     if row is None:
         return None

@@ -4,62 +4,90 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 from collections.abc import Coroutine, Iterator
+from typing import Self
+
+log = logging.getLogger(__name__)
 
 
-def ending_signals() -> tuple[signal.Signals, ...]:
-    """What ends a program in order: also that its terminal was closed, unless `nohup` runs it."""
+def termination_signals() -> tuple[signal.Signals, ...]:
+    """Return the signals that end a program: SIGINT, SIGTERM and, without `nohup`, SIGHUP."""
     ends = (signal.SIGINT, signal.SIGTERM)
     ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return ends if ignored else (*ends, signal.SIGHUP)
 
 
-async def until_signalled(work: Coroutine[object, object, None]) -> None:
-    """Run that to its end; on a signal that ends programs cancel it, and see it end in order."""
-    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
-    stopping = False
+async def run_until_signal(work: Coroutine[object, object, None]) -> None:
+    """Run work until it ends or a signal that ends programs comes; then cancel it and wait.
 
-    def stop() -> None:
-        nonlocal stopping
-        stopping = True
-        task.cancel()
-
-    signals = ending_signals()
-    for number in signals:
-        loop.add_signal_handler(number, stop)
-    try:
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
-    if task.cancelled() and not stopping:
+    The first signal cancels the work, which ends in order. A second one cancels its clean-up, too.
+    From then on signals have their default effect: a third one kills the process.
+    """
+    task = asyncio.ensure_future(work)
+    with _Shutdown(task) as shutdown, contextlib.suppress(asyncio.CancelledError):
+        await task
+    if task.cancelled() and not shutdown.has_begun:
         raise asyncio.CancelledError
 
 
+class _Shutdown:
+    """Cancels a task on the first signal, and its clean-up on the second."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self.has_begun = False
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._handlers = {number: signal.getsignal(number) for number in termination_signals()}
+
+    def __enter__(self) -> Self:
+        for number in self._handlers:
+            self._loop.add_signal_handler(number, self._receive, number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._handlers.items():
+            self._loop.remove_signal_handler(number)
+            signal.signal(number, handler)
+
+    def _receive(self, number: signal.Signals) -> None:
+        if self.has_begun:
+            log.warning("received %s during shutdown, ending without clean-up", number.name)
+            self._let_signals_kill()
+        else:
+            log.info("received %s, shutting down", number.name)
+            self.has_begun = True
+        self._task.cancel()
+
+    def _let_signals_kill(self) -> None:
+        for number in self._handlers:
+            self._loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
+
 @contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Have whatever ends programs end it as Ctrl-C does: what is open is closed."""
-    came: list[int] = []
+def interrupted_by_signals() -> Iterator[None]:
+    """Let every signal that ends programs interrupt the body as Ctrl-C does."""
+    received: list[int] = []
 
     def interrupt(number: int, _: object) -> None:
-        came.append(number)
+        received.append(number)
         _interrupt()
 
-    others = [one for one in ending_signals() if one is not signal.SIGINT]
-    before = [signal.signal(one, interrupt) for one in others]
+    others = [number for number in termination_signals() if number is not signal.SIGINT]
+    before = [signal.signal(number, interrupt) for number in others]
     try:
         yield
     finally:
-        for one, handler in zip(others, before, strict=True):
-            signal.signal(one, handler)
-    if came:
-        raise KeyboardInterrupt  # whoever was busy tidying up may have missed it
+        for number, handler in zip(others, before, strict=True):
+            signal.signal(number, handler)
+    if received:
+        raise KeyboardInterrupt  # clean-up code may have suppressed the first one
 
 
 def _interrupt() -> None:
-    """As Ctrl-C, also where that is not heard: what a script starts beside itself is deaf to it."""
+    """Raise SIGINT; where it is ignored, as in a script's background jobs, handle it first."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)

@@ -1,1 +1,1 @@
-"""How Bayplan is run in a cluster: the kinds it needs, and all objects that run it."""
+"""Deployment manifests: custom resource definitions and all objects that run Bayplan."""

@@ -1,6 +1,6 @@
-"""The parts of a deployment, each a list of objects with holes.
+"""The components of a deployment, each a list of object templates.
 
-A part is what can be switched on by itself: `bayplan manifests PART…` prints it, the chart has a
+A component can be enabled by itself: `bayplan manifests COMPONENT…` prints it, the chart has a
 file for it and Kustomize a folder.
 """
 
@@ -10,8 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from bayplan.deploy import crds, monitoring, roles
-from bayplan.deploy.holes import NAMESPACE, Each, Node, Text, Value, When
+from bayplan.deploy import crds, prometheus, roles
+from bayplan.deploy.templates import (
+    NAMESPACE,
+    Conditional,
+    ForEach,
+    TemplateNode,
+    TextTemplate,
+    ValueRef,
+)
 from bayplan.deploy.workloads import (
     Daemon,
     daemon_set,
@@ -22,16 +29,16 @@ from bayplan.deploy.workloads import (
     service,
 )
 
-_ELECTED: tuple[Node, ...] = ("--leader-elect-resource-namespace=$(POD_NAMESPACE)",)
+_ELECTED: tuple[TemplateNode, ...] = ("--leader-elect-resource-namespace=$(POD_NAMESPACE)",)
 SCHEDULER = Daemon(
     "scheduler",
     "scheduler",
     (
         "scheduler",
-        Each("scheduler.schedulerNames", "--scheduler-name={}"),
-        Text("--leader-elect-resource-name={scheduler.lease}"),
+        ForEach("scheduler.schedulerNames", "--scheduler-name={}"),
+        TextTemplate("--leader-elect-resource-name={scheduler.lease}"),
         *_ELECTED,
-        Text("--listen={listenAddress}:10261"),
+        TextTemplate("--listen={listenAddress}:10261"),
     ),
     10261,
 )
@@ -40,23 +47,23 @@ AUTOSCALER = Daemon(
     "autoscaler",
     (
         "autoscaler",
-        Text("--cloud-provider={autoscaler.cloudProvider}"),
-        When("autoscaler.cloudConfigSecret", "--cloud-config=/etc/cloud/cloud-config"),
-        Text("--expander={autoscaler.expander}"),
+        TextTemplate("--cloud-provider={autoscaler.cloudProvider}"),
+        Conditional("autoscaler.cloudConfigSecret", "--cloud-config=/etc/cloud/cloud-config"),
+        TextTemplate("--expander={autoscaler.expander}"),
         "--namespace=$(POD_NAMESPACE)",
         *_ELECTED,
-        Text("--listen={listenAddress}:8085"),
+        TextTemplate("--listen={listenAddress}:8085"),
     ),
     8085,
     volumes=(
         {
             "name": "cloud",
-            # What is not there yet when a pod starts keeps it waiting; nothing to mount does not.
-            "secret": When(
+            # A missing Secret would keep the pod in ContainerCreating; an emptyDir does not.
+            "secret": Conditional(
                 "autoscaler.cloudConfigSecret",
-                {"secretName": Value("autoscaler.cloudConfigSecret")},
+                {"secretName": ValueRef("autoscaler.cloudConfigSecret")},
             ),
-            "emptyDir": When("!autoscaler.cloudConfigSecret", {"sizeLimit": "1Mi"}),
+            "emptyDir": Conditional("!autoscaler.cloudConfigSecret", {"sizeLimit": "1Mi"}),
         },
     ),
     mounts=({"name": "cloud", "mountPath": "/etc/cloud", "readOnly": True},),
@@ -67,26 +74,28 @@ WEBHOOK = Daemon(
     "webhook",
     (
         "webhook",
-        Each("scheduler.schedulerNames", "--scheduler-name={}"),
+        ForEach("scheduler.schedulerNames", "--scheduler-name={}"),
         "--service=$(POD_NAMESPACE)/bayplan-webhook",
-        Text("--failure-policy={webhook.failurePolicy}"),
-        When("webhook.certManager", f"--tls-cert-file={_TLS}/tls.crt"),
-        When("webhook.certManager", f"--tls-private-key-file={_TLS}/tls.key"),
-        Text("--listen={listenAddress}:9443"),
-        Text("--health-listen={listenAddress}:10263"),
+        TextTemplate("--failure-policy={webhook.failurePolicy}"),
+        Conditional("webhook.certManager", f"--tls-cert-file={_TLS}/tls.crt"),
+        Conditional("webhook.certManager", f"--tls-private-key-file={_TLS}/tls.key"),
+        TextTemplate("--listen={listenAddress}:9443"),
+        TextTemplate("--health-listen={listenAddress}:10263"),
     ),
     10263,
     ports=(("webhook", 9443),),
-    # A certificate passes through a file before it can be shown.
+    # The TLS library loads certificates from files only.
     volumes=(
         {"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
-        When("webhook.certManager", {"name": "tls", "secret": {"secretName": "bayplan-webhook"}}),
+        Conditional(
+            "webhook.certManager", {"name": "tls", "secret": {"secretName": "bayplan-webhook"}}
+        ),
     ),
     mounts=(
         {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a pod's own
-        When("webhook.certManager", {"name": "tls", "mountPath": _TLS, "readOnly": True}),
+        Conditional("webhook.certManager", {"name": "tls", "mountPath": _TLS, "readOnly": True}),
     ),
-    # Until nobody is sent here any more.
+    # Until the endpoint is removed from the Service everywhere.
     drain=5,
 )
 NODE_LIMITS = Daemon(
@@ -98,22 +107,22 @@ NODE_LIMITS = Daemon(
         "--all-nodes",
         "--limits-file=/etc/bayplan/limits.yaml",
         *_ELECTED,
-        Text("--listen={listenAddress}:10262"),
+        TextTemplate("--listen={listenAddress}:10262"),
     ),
     10262,
     volumes=({"name": "limits", "configMap": {"name": "bayplan-node-limits"}},),
     mounts=({"name": "limits", "mountPath": "/etc/bayplan", "readOnly": True},),
-    says_logs=False,
+    has_log_format=False,
 )
 
 
-def _on_node(name: str, value: str, kind: str) -> Node:
-    folder: Node = {"path": Value(value), "type": kind}
-    return When("nodeAgent.images", {"name": name, "hostPath": folder})
+def _on_node(name: str, value: str, kind: str) -> TemplateNode:
+    folder: TemplateNode = {"path": ValueRef(value), "type": kind}
+    return Conditional("nodeAgent.images", {"name": name, "hostPath": folder})
 
 
-def _mounted(name: str, value: str, **more: Node) -> Node:
-    return When("nodeAgent.images", {"name": name, "mountPath": Value(value), **more})
+def _mounted(name: str, value: str, **more: TemplateNode) -> TemplateNode:
+    return Conditional("nodeAgent.images", {"name": name, "mountPath": ValueRef(value), **more})
 
 
 NODE_AGENT = Daemon(
@@ -121,12 +130,12 @@ NODE_AGENT = Daemon(
     "nodeAgent",
     (
         "node-agent",
-        When("nodeAgent.limits", "--limits"),
-        When("nodeAgent.images", "--images"),
+        Conditional("nodeAgent.limits", "--limits"),
+        Conditional("nodeAgent.images", "--images"),
         "--node=$(NODE_NAME)",
-        When("nodeAgent.images", Text("--socket={nodeAgent.criSocket}")),
-        When("nodeAgent.images", Text("--state-dir={nodeAgent.stateFolder}")),
-        Text("--listen={listenAddress}:10262"),
+        Conditional("nodeAgent.images", TextTemplate("--socket={nodeAgent.criSocket}")),
+        Conditional("nodeAgent.images", TextTemplate("--state-dir={nodeAgent.stateFolder}")),
+        TextTemplate("--listen={listenAddress}:10262"),
     ),
     10262,
     env=({"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},),
@@ -141,57 +150,59 @@ NODE_AGENT = Daemon(
         _mounted("state", "nodeAgent.stateFolder"),
     ),
     root="nodeAgent.images",
-    says_logs=False,
+    has_log_format=False,
 )
 DAEMONS = (SCHEDULER, AUTOSCALER, WEBHOOK, NODE_LIMITS, NODE_AGENT)
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part that can be there or not."""
+    """A part of the deployment that can be enabled by itself."""
 
     name: str
-    why: str
+    description: str
     switch: str
-    """The value that says whether it is there."""
-    objects: Callable[[], list[Node]]
-    usual: bool = True
-    """Whether it is there unless somebody says otherwise."""
+    """The value that enables it."""
+    objects: Callable[[], list[TemplateNode]]
+    is_default: bool = True
+    """Whether it is enabled by default."""
 
 
-def _kinds() -> list[Node]:
-    made: list[Node] = []
+def _crds() -> list[TemplateNode]:
+    made: list[TemplateNode] = []
     for name in crds.ALL:
-        found = cast("dict[str, Node]", crds.definition(name))
-        meta = cast("dict[str, Node]", found["metadata"])
-        kept = When("crds.keep", {"helm.sh/resource-policy": "keep"})
+        found = cast("dict[str, TemplateNode]", crds.definition(name))
+        meta = cast("dict[str, TemplateNode]", found["metadata"])
+        kept = Conditional("crds.keep", {"helm.sh/resource-policy": "keep"})
         made.append({**found, "metadata": {**meta, "annotations": kept}})
     return made
 
 
 def _running(
-    daemon: Daemon, *more: Node, kind: Callable[[Daemon], Node] = deployment
-) -> list[Node]:
-    whose = labels(daemon.component)
-    account = roles.account(daemon.name, whose)
-    granted = roles.granted(daemon.name, whose, roles.BY_PART[daemon.component], daemon.name)
+    daemon: Daemon, *more: TemplateNode, kind: Callable[[Daemon], TemplateNode] = deployment
+) -> list[TemplateNode]:
+    own = labels(daemon.component)
+    account = roles.service_account(daemon.name, own)
+    granted = roles.role_objects(
+        daemon.name, own, roles.BY_COMPONENT[daemon.component], daemon.name
+    )
     return [account, *granted, *more, kind(daemon)]
 
 
-def _scheduler() -> list[Node]:
+def _scheduler() -> list[TemplateNode]:
     return _running(SCHEDULER, service(SCHEDULER), disruption_budget(SCHEDULER))
 
 
-def _autoscaler() -> list[Node]:
+def _autoscaler() -> list[TemplateNode]:
     return _running(AUTOSCALER, service(AUTOSCALER), disruption_budget(AUTOSCALER))
 
 
-def _cluster_api() -> list[Node]:
-    name, part = "bayplan-autoscaler-clusterapi", "autoscaler"
-    return roles.granted(name, labels(part), roles.Roles(roles.CLUSTER_API), AUTOSCALER.name)
+def _cluster_api() -> list[TemplateNode]:
+    name, owner = "bayplan-autoscaler-clusterapi", labels("autoscaler")
+    return roles.role_objects(name, owner, roles.Roles(roles.CLUSTER_API), AUTOSCALER.name)
 
 
-def _webhook() -> list[Node]:
+def _webhook() -> list[TemplateNode]:
     return _running(
         WEBHOOK,
         *_certificate(),
@@ -200,100 +211,105 @@ def _webhook() -> list[Node]:
     )
 
 
-def _certificate() -> list[Node]:
-    """cert-manager's part: who signs, and what."""
+def _certificate() -> list[TemplateNode]:
+    """Return cert-manager's Issuer and Certificate."""
     api = "cert-manager.io/v1"
-    meta: Node = {
+    meta: TemplateNode = {
         "name": WEBHOOK.name,
-        "namespace": Value(NAMESPACE),
+        "namespace": ValueRef(NAMESPACE),
         "labels": labels(WEBHOOK.component),
     }
-    issuer: Node = {
+    issuer: TemplateNode = {
         "apiVersion": api,
         "kind": "Issuer",
         "metadata": meta,
         "spec": {"selfSigned": {}},
     }
     service_name = "bayplan-webhook.{namespace}.svc"
-    spec: Node = {
+    spec: TemplateNode = {
         "secretName": WEBHOOK.name,
-        "dnsNames": [Text(service_name), Text(f"{service_name}.cluster.local")],
+        "dnsNames": [TextTemplate(service_name), TextTemplate(f"{service_name}.cluster.local")],
         "issuerRef": {"kind": "Issuer", "name": WEBHOOK.name},
     }
-    asked: Node = {"apiVersion": api, "kind": "Certificate", "metadata": meta, "spec": spec}
-    return [When("webhook.certManager", one) for one in (issuer, asked)]
+    certificate: TemplateNode = {
+        "apiVersion": api,
+        "kind": "Certificate",
+        "metadata": meta,
+        "spec": spec,
+    }
+    return [Conditional("webhook.certManager", one) for one in (issuer, certificate)]
 
 
-def _node_limits() -> list[Node]:
-    meta: Node = {
+def _node_limits() -> list[TemplateNode]:
+    meta: TemplateNode = {
         "name": NODE_LIMITS.name,
-        "namespace": Value(NAMESPACE),
+        "namespace": ValueRef(NAMESPACE),
         "labels": labels(NODE_LIMITS.component),
     }
-    data: Node = {"limits.yaml": Value("nodeLimits.limits")}
-    tables: Node = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+    data: TemplateNode = {"limits.yaml": ValueRef("nodeLimits.limits")}
+    tables: TemplateNode = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
     return _running(NODE_LIMITS, tables, service(NODE_LIMITS), disruption_budget(NODE_LIMITS))
 
 
-def _node_agent() -> list[Node]:
+def _node_agent() -> list[TemplateNode]:
     return _running(NODE_AGENT, service(NODE_AGENT), kind=daemon_set)
 
 
-def _reader() -> list[Node]:
+def _reader() -> list[TemplateNode]:
     return [roles.cluster_role("bayplan-reader", labels("reader"), roles.READER.cluster)]
 
 
-def _network_policies() -> list[Node]:
-    return [When(f"{one.values}.enabled", network_policy(one)) for one in DAEMONS]
+def _network_policies() -> list[TemplateNode]:
+    return [Conditional(f"{one.values}.enabled", network_policy(one)) for one in DAEMONS]
 
 
-def _monitoring() -> list[Node]:
-    watched: list[Node] = [
-        When(f"{one.values}.enabled", monitoring.service_monitor(one)) for one in DAEMONS
+def _monitoring() -> list[TemplateNode]:
+    monitors: list[TemplateNode] = [
+        Conditional(f"{one.values}.enabled", prometheus.service_monitor(one)) for one in DAEMONS
     ]
-    return [*watched, monitoring.rules(), monitoring.dashboard_map()]
+    return [*monitors, prometheus.alert_rules(), prometheus.dashboard_map()]
 
 
 COMPONENTS = (
-    Component("crds", "the kinds Queue, PodGroup and NodeGroup", "crds.enabled", _kinds),
-    Component("scheduler", "places pods", "scheduler.enabled", _scheduler),
-    Component("autoscaler", "buys nodes and gives them back", "autoscaler.enabled", _autoscaler),
+    Component("crds", "definitions of Queue, PodGroup and NodeGroup", "crds.enabled", _crds),
+    Component("scheduler", "schedules pods", "scheduler.enabled", _scheduler),
+    Component("autoscaler", "scales node groups up and down", "autoscaler.enabled", _autoscaler),
     Component(
         "autoscaler-clusterapi",
-        "what the autoscaler may do where Cluster API is the cloud",
+        "the autoscaler's role for Cluster API",
         "autoscaler.clusterApi",
         _cluster_api,
-        usual=False,
+        is_default=False,
     ),
-    Component("webhook", "gates pods of queues, judges queues", "webhook.enabled", _webhook),
+    Component("webhook", "gates pods of queues, validates queues", "webhook.enabled", _webhook),
     Component(
         "node-limits",
         "publishes the attach limits of all nodes",
         "nodeLimits.enabled",
         _node_limits,
-        usual=False,
+        is_default=False,
     ),
     Component(
         "node-agent",
-        "publishes a node's attach limits, and serves its images, from the node",
+        "runs on every node: publishes its attach limits, manages its images",
         "nodeAgent.enabled",
         _node_agent,
-        usual=False,
+        is_default=False,
     ),
-    Component("reader", "the role of whoever only asks", "reader.enabled", _reader),
+    Component("reader", "a read-only ClusterRole for users", "reader.enabled", _reader),
     Component(
         "monitoring",
         "ServiceMonitors, alerts and a dashboard",
         "monitoring.enabled",
         _monitoring,
-        usual=False,
+        is_default=False,
     ),
     Component(
         "network-policies",
-        "let nobody in but to the ports that are served",
+        "allow ingress to served ports only",
         "networkPolicies.enabled",
         _network_policies,
-        usual=False,
+        is_default=False,
     ),
 )
 BY_NAME = {one.name: one for one in COMPONENTS}

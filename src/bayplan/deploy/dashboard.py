@@ -1,4 +1,4 @@
-"""Grafana's dashboard, from a list of panels: what is full, who waits and why, what is done."""
+"""Grafana's dashboard, from a list of panels: capacity, pending pods, actions, queues, health."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Panel:
     """A graph of some expressions, each with its legend."""
 
     title: str
-    what: str
+    description: str
     targets: tuple[tuple[str, str], ...]
     unit: str = "short"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Panels that belong together."""
+class PanelRow:
+    """A titled row of panels."""
 
     title: str
     panels: tuple[Panel, ...]
@@ -39,13 +39,13 @@ def _quantiles(metric: str, by: str = "") -> tuple[tuple[str, str], ...]:
     )
 
 
-ROWS = (
-    Row(
+PANEL_ROWS = (
+    PanelRow(
         "Capacity",
         (
             Panel(
                 "Volumes in use and limit",
-                "Places for volumes by CSI driver: what is attached, and what nodes can attach.",
+                "Attached volumes and attach limits by CSI driver.",
                 (
                     (
                         "sum by (driver, state) (cluster_autoscaler_node_group_volumes_count)",
@@ -54,28 +54,28 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Volumes beyond limits",
-                "Volumes on nodes that have more than they can attach.",
+                "Volumes over the limit",
+                "Volumes attached beyond their node's attach limit.",
                 (("sum by (driver) (bayplan_scheduler_volumes_over_limit)", "{{driver}}"),),
             ),
             Panel(
                 "Nodes by state",
-                "How nodes stand, as the autoscaler counts them.",
+                "Nodes by state, as the autoscaler counts them.",
                 (("max by (state) (cluster_autoscaler_nodes_count)", "{{state}}"),),
             ),
             Panel(
-                "Groups: wanted, least and most",
-                "Nodes of each group.",
+                "Node group sizes",
+                "Target and maximum size of each node group.",
                 (
                     ("max by (node_group) (cluster_autoscaler_node_group_target_count)",
                      "{{node_group}}"),
                     ("max by (node_group) (cluster_autoscaler_node_group_max_count)",
-                     "{{node_group}} most"),
+                     "{{node_group}} max"),
                 ),
             ),
             Panel(
-                "Nodes that wait for drivers",
-                "Nodes that have not reported a CSI driver that was promised.",
+                "Nodes waiting for CSI drivers",
+                "Nodes on which an expected CSI driver has not registered yet.",
                 (
                     ("sum by (driver) (cluster_autoscaler_nodes_waiting_for_csi_drivers)",
                      "{{driver}}"),
@@ -83,20 +83,20 @@ ROWS = (
             ),
         ),
     ),
-    Row(
-        "Waiting",
+    PanelRow(
+        "Pending pods",
         (
             Panel(
-                "Pods that wait, by cause",
-                "Why pods wait, as the autoscaler sees it; for volumes, of which driver.",
+                "Unschedulable pods by cause",
+                "Unschedulable pods by cause, as the autoscaler sees them; for volumes, by driver.",
                 (
                     ("max by (cause, driver) (cluster_autoscaler_unschedulable_pods_count)",
                      "{{cause}} {{driver}}"),
                 ),
             ),
             Panel(
-                "Pods that wait, by plugin",
-                "Which of the scheduler's rules refused.",
+                "Unschedulable pods by plugin",
+                "Unschedulable pods by the scheduler plugin that rejected them.",
                 (("sum by (plugin) (scheduler_unschedulable_pods)", "{{plugin}}"),),
             ),
             Panel(
@@ -105,30 +105,30 @@ ROWS = (
                 (("sum by (queue) (scheduler_pending_pods)", "{{queue}}"),),
             ),
             Panel(
-                "From waiting to bound",
-                "How long pods take from their first try to a node.",
+                "Scheduling latency",
+                "Time from a pod's first scheduling attempt until it is bound.",
                 _quantiles("scheduler_pod_scheduling_sli_duration_seconds"),
                 "s",
             ),
         ),
     ),
-    Row(
-        "What is done",
+    PanelRow(
+        "Actions",
         (
             Panel(
-                "Nodes bought and given back",
-                "In an hour.",
+                "Nodes added and removed",
+                "Per hour.",
                 (
-                    ("sum(increase(cluster_autoscaler_scaled_up_nodes_total[1h]))", "bought"),
+                    ("sum(increase(cluster_autoscaler_scaled_up_nodes_total[1h]))", "added"),
                     ("sum by (reason) (increase(cluster_autoscaler_scaled_down_nodes_total[1h]))",
-                     "given back: {{reason}}"),
+                     "removed: {{reason}}"),
                     ("sum by (reason) (increase(cluster_autoscaler_failed_scale_ups_total[1h]))",
                      "failed: {{reason}}"),
                 ),
             ),
             Panel(
-                "Placed and refused",
-                "Attempts of the scheduler in a second.",
+                "Scheduling attempts",
+                "Scheduling attempts per second, by result.",
                 (
                     ("sum by (result) (rate(scheduler_schedule_attempts_total[$__rate_interval]))",
                      "{{result}}"),
@@ -136,8 +136,8 @@ ROWS = (
                 "ops",
             ),
             Panel(
-                "Gates taken away",
-                "Pods of queues that were let in, in five minutes.",
+                "Scheduling gates removed",
+                "Pods of queues that were ungated, per five minutes.",
                 (
                     ("sum by (result) (increase(bayplan_scheduler_gate_removals_total[5m]))",
                      "{{result}}"),
@@ -145,24 +145,24 @@ ROWS = (
                 "ops",
             ),
             Panel(
-                "Nodes that stay, by why",
-                "Why nodes are not given back.",
+                "Unremovable nodes by reason",
+                "Nodes that the autoscaler does not remove, by reason.",
                 (("max by (reason) (cluster_autoscaler_unremovable_nodes_count)", "{{reason}}"),),
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "Queues",
         (
             Panel(
                 "Share",
-                "How much of what it deserves each queue has.",
+                "Allocated resources of each queue relative to what it deserves.",
                 (("max by (queue_name) (volcano_queue_share)", "{{queue_name}}"),),
                 "percentunit",
             ),
             Panel(
-                "Cores allocated and deserved",
-                "In cores.",
+                "CPU allocated and deserved",
+                "In cores, by queue.",
                 (
                     ("max by (queue_name) (volcano_queue_allocated_milli_cpu) / 1000",
                      "{{queue_name}}"),
@@ -171,36 +171,36 @@ ROWS = (
                 ),
             ),
             Panel(
-                "Groups that wait",
-                "Groups that have pods without a node.",
+                "Waiting pod groups",
+                "Pod groups with pods that have no node.",
                 (("max by (queue_name) (bayplan_queue_waiting_groups)", "{{queue_name}}"),),
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "Health",
         (
             Panel(
-                "The autoscaler's loop",
-                "How long its parts take.",
+                "Autoscaler loop duration",
+                "Duration of the functions of the autoscaler's loop.",
                 _quantiles("cluster_autoscaler_function_duration_seconds", "function"),
                 "s",
             ),
             Panel(
-                "The scheduler's decision",
-                "Without binding.",
+                "Scheduling algorithm duration",
+                "Duration of scheduling decisions, without binding.",
                 _quantiles("scheduler_scheduling_algorithm_duration_seconds"),
                 "s",
             ),
             Panel(
-                "The webhook's answers",
-                "From a request's head to its answer.",
+                "Webhook request duration",
+                "From a request's headers to its response.",
                 _quantiles("bayplan_webhook_request_duration_seconds", "path"),
                 "s",
             ),
             Panel(
                 "Errors",
-                "In an hour.",
+                "Per hour.",
                 (
                     ("sum by (type) (increase(cluster_autoscaler_errors_total[1h]))",
                      "autoscaler: {{type}}"),
@@ -211,36 +211,36 @@ ROWS = (
                     ("sum by (kind) (bayplan_scheduler_set_aside_objects)", "set aside: {{kind}}"),
                 ),
             ),
-            Panel("Up", "Pods that answer.", ((f"sum by (job) (up{{{_JOBS}}})", "{{job}}"),)),
+            Panel("Up", "Pods that respond.", ((f"sum by (job) (up{{{_JOBS}}})", "{{job}}"),)),
         ),
     ),
 )  # fmt: skip
 
 
 def dashboard() -> Json:
-    """The dashboard as Grafana imports it, for any Prometheus."""
+    """Return the dashboard as Grafana imports it, for any Prometheus."""
     return {
         "uid": "bayplan",
         "title": "Bayplan",
-        "description": "What fits, who waits and why, what is bought and given back.",
+        "description": "Capacity, pending pods and their causes, scale-ups and scale-downs.",
         "tags": ["bayplan", "kubernetes"],
         "schemaVersion": 39,
         "version": 1,
         "editable": True,
         "refresh": "30s",
         "time": {"from": "now-6h", "to": "now"},
-        "templating": {"list": [_choice()]},
+        "templating": {"list": [_datasource_variable()]},
         "annotations": {"list": []},
-        "panels": _laid_out(),
+        "panels": _panels(),
     }
 
 
 def dashboard_text() -> str:
-    """The same as a file."""
+    """Return the dashboard as the text of its JSON file."""
     return f"{json.dumps(dashboard(), indent=2)}\n"
 
 
-def _choice() -> Json:
+def _datasource_variable() -> Json:
     return {
         "name": "datasource",
         "label": "Prometheus",
@@ -251,22 +251,23 @@ def _choice() -> Json:
     }
 
 
-def _laid_out() -> list[Json]:
+def _panels() -> list[Json]:
+    """Return all panels with their positions."""
     made: list[Json] = []
     top = 0
-    for row in ROWS:
+    for row in PANEL_ROWS:
         place: Json = {"x": 0, "y": top, "w": _COLUMNS, "h": 1}
         head: Json = {"type": "row", "title": row.title, "gridPos": place, "collapsed": False}
         made.append({"id": len(made) + 1, **head, "panels": []})
         top += 1
         for number, panel in enumerate(row.panels):
             across, down = number % (_COLUMNS // _WIDTH), number // (_COLUMNS // _WIDTH)
-            made.append(_drawn(panel, len(made) + 1, across * _WIDTH, top + down * _HEIGHT))
+            made.append(_panel(panel, len(made) + 1, across * _WIDTH, top + down * _HEIGHT))
         top += -(-len(row.panels) // (_COLUMNS // _WIDTH)) * _HEIGHT
     return made
 
 
-def _drawn(panel: Panel, number: int, x: int, y: int) -> Json:
+def _panel(panel: Panel, number: int, x: int, y: int) -> Json:
     targets: list[Json] = [
         {
             "refId": chr(ord("A") + index),
@@ -280,7 +281,7 @@ def _drawn(panel: Panel, number: int, x: int, y: int) -> Json:
         "id": number,
         "type": "timeseries",
         "title": panel.title,
-        "description": panel.what,
+        "description": panel.description,
         "datasource": _SOURCE,
         "gridPos": {"x": x, "y": y, "w": _WIDTH, "h": _HEIGHT},
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},

@@ -1,7 +1,7 @@
-"""What each part may do: no more than it does, and why it does it.
+"""The RBAC rules of each component, with the reason for each rule.
 
 The tests run every daemon with exactly its role on a server that refuses everything else, and look
-for rules that nothing needs. `docs/deploy.md` has the same as a table.
+for rules that nothing uses. `docs/deploy.md` shows the rules as tables.
 """
 
 from __future__ import annotations
@@ -9,67 +9,74 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bayplan.deploy.holes import NAMESPACE, Node, Remark, Text, Value, When
+from bayplan.deploy.templates import (
+    NAMESPACE,
+    Commented,
+    Conditional,
+    TemplateNode,
+    TextTemplate,
+    ValueRef,
+)
 
 READ = ("get", "list", "watch")
 FOLLOW = ("list", "watch")
-TELL = ("create", "patch")
+RECORD = ("create", "patch")
 RBAC = "rbac.authorization.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Verbs on resources of one group, and why; with `names`, on these objects alone."""
+    """Verbs on resources of one API group, and the reason; with `names`, only on these objects."""
 
-    why: str
+    reason: str
     group: str
     resources: tuple[str, ...]
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
     when: str = ""
-    """The value on which it hangs, if it does."""
+    """The value that enables the rule; always enabled if empty."""
 
-    def node(self) -> Node:
-        """The rule as a role has it."""
-        named: dict[str, Node] = {"resourceNames": _texts(self.names)} if self.names else {}
-        rule: dict[str, Node] = {
+    def node(self) -> TemplateNode:
+        """Return the rule as a PolicyRule with its reason as a comment."""
+        named: dict[str, TemplateNode] = {"resourceNames": _texts(self.names)} if self.names else {}
+        rule: dict[str, TemplateNode] = {
             "apiGroups": [self.group],
             "resources": list(self.resources),
             **named,
             "verbs": list(self.verbs),
         }
-        said = Remark(self.why, rule)
-        return When(self.when, said) if self.when else said
+        commented = Commented(self.reason, rule)
+        return Conditional(self.when, commented) if self.when else commented
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What one part may do: in the whole cluster, and in its own namespace."""
+    """The rules of one component: cluster-wide, and in its own namespace."""
 
     cluster: tuple[Rule, ...] = ()
     own: tuple[Rule, ...] = ()
 
 
-def _texts(names: Iterable[str]) -> list[Node]:
-    return [Text(one) if "{" in one else one for one in names]
+def _texts(names: Iterable[str]) -> list[TemplateNode]:
+    return [TextTemplate(one) if "{" in one else one for one in names]
 
 
 def _lease(name: str) -> tuple[Rule, ...]:
     group, leases = "coordination.k8s.io", ("leases",)
     return (
-        Rule("the first replica makes the lease", group, leases, ("create",)),
+        Rule("the first replica creates the lease", group, leases, ("create",)),
         Rule("replicas elect a leader", group, leases, ("get", "update"), (name,)),
     )
 
 
-EVENTS = Rule("say what was done, and why not", "events.k8s.io", ("events",), TELL)
+EVENTS = Rule("record events", "events.k8s.io", ("events",), RECORD)
 
 
-def _decided_from(verbs: tuple[str, ...] = FOLLOW) -> tuple[Rule, ...]:
-    """What all decisions look at."""
+def _model_inputs(verbs: tuple[str, ...] = FOLLOW) -> tuple[Rule, ...]:
+    """Return the rules for the objects that all decisions read."""
     return (
         Rule(
-            "pods, nodes, volumes and what owns pods are what decisions are made from",
+            "pods, nodes, volumes and owners of pods",
             "",
             (
                 "pods",
@@ -82,11 +89,16 @@ def _decided_from(verbs: tuple[str, ...] = FOLLOW) -> tuple[Rule, ...]:
             ),
             verbs,
         ),
-        Rule("owners of pods, which are spread", "apps", ("replicasets", "statefulsets"), verbs),
-        Rule("budgets that are not to be broken", "policy", ("poddisruptionbudgets",), verbs),
-        Rule("priorities", "scheduling.k8s.io", ("priorityclasses",), verbs),
         Rule(
-            "drivers, their limits, and what is attached where",
+            "owners of pods, for default topology spread",
+            "apps",
+            ("replicasets", "statefulsets"),
+            verbs,
+        ),
+        Rule("disruption budgets to respect", "policy", ("poddisruptionbudgets",), verbs),
+        Rule("pod priorities", "scheduling.k8s.io", ("priorityclasses",), verbs),
+        Rule(
+            "CSI drivers, attach limits, and attachments",
             "storage.k8s.io",
             (
                 "csinodes",
@@ -102,31 +114,33 @@ def _decided_from(verbs: tuple[str, ...] = FOLLOW) -> tuple[Rule, ...]:
 
 SCHEDULER = Roles(
     (
-        # What a write was refused for is looked at again, and on SIGUSR2 all that differs.
-        *_decided_from(READ),
-        Rule("queues and gangs", "scheduling.volcano.sh", ("queues", "podgroups"), FOLLOW),
-        Rule("place pods", "", ("pods/binding",), ("create",)),
-        Rule("say why a pod waits, and for which node", "", ("pods/status",), ("patch",)),
-        Rule("preempt pods, and take queues' gates away", "", ("pods",), ("delete", "patch")),
+        # get: an object is read again after a conflict, and on SIGUSR2 those that differ.
+        *_model_inputs(READ),
+        Rule("queues and pod groups", "scheduling.volcano.sh", ("queues", "podgroups"), FOLLOW),
+        Rule("bind pods", "", ("pods/binding",), ("create",)),
+        Rule("set PodScheduled and nominatedNodeName", "", ("pods/status",), ("patch",)),
+        Rule("preempt pods, and remove scheduling gates", "", ("pods",), ("delete", "patch")),
         Rule(
-            "bind claims to volumes, and name the node of a claim's first consumer",
+            "bind claims to volumes, and set the selected node of claims",
             "",
             ("persistentvolumes", "persistentvolumeclaims"),
             ("patch",),
         ),
         Rule(
-            "make groups for pods without one, and say how groups stand",
+            "create pod groups for pods without one, and update their status",
             "scheduling.volcano.sh",
             ("podgroups",),
-            TELL,
+            RECORD,
         ),
-        Rule("say how queues stand", "scheduling.volcano.sh", ("queues/status",), ("patch",)),
+        Rule(
+            "update the status of queues", "scheduling.volcano.sh", ("queues/status",), ("patch",)
+        ),
         EVENTS,
     ),
     (
         *_lease("{scheduler.lease}"),
         Rule(
-            "see which gates the autoscaler has on",
+            "compare feature gates with the autoscaler's",
             "",
             ("configmaps",),
             FOLLOW,
@@ -137,21 +151,21 @@ SCHEDULER = Roles(
 _CLUSTER_API = "cluster.x-k8s.io"
 _SCALED = ("machinedeployments", "machinesets", "machinepools")
 CLUSTER_API = (
-    Rule("groups and their machines", _CLUSTER_API, (*_SCALED, "machines"), FOLLOW),
+    Rule("node groups and their machines", _CLUSTER_API, (*_SCALED, "machines"), FOLLOW),
     Rule(
-        "resize groups",
+        "resize node groups",
         _CLUSTER_API,
         tuple(f"{one}/scale" for one in _SCALED),
         ("get", "patch"),
     ),
     Rule(
-        "mark machines that are to go, and remove those that failed at a group's minimum",
+        "mark machines for deletion, and delete failed ones of a group at its minimum size",
         _CLUSTER_API,
         ("machines",),
         ("patch", "delete"),
     ),
     Rule(
-        "templates that say how large a group's machines are; name the kinds that you have",
+        "machine templates, for the capacity of new nodes; restrict it to the kinds that you use",
         "infrastructure.cluster.x-k8s.io",
         ("*",),
         ("get",),
@@ -159,28 +173,28 @@ CLUSTER_API = (
 )
 AUTOSCALER = Roles(
     (
-        *_decided_from(),
-        Rule("what is evicted and removed is looked at again", "", ("pods", "nodes"), ("get",)),
-        Rule("what each new node runs besides", "apps", ("daemonsets",), FOLLOW),
-        Rule("whether a pod that is evicted comes back", "batch", ("jobs",), FOLLOW),
-        Rule("groups that are declared in the cluster", "bayplan.io", ("nodegroups",), FOLLOW),
-        Rule("say how these stand", "bayplan.io", ("nodegroups/status",), ("patch",)),
-        Rule("taint nodes that are to go", "", ("nodes",), ("patch",)),
-        Rule("empty them", "", ("pods/eviction",), ("create",)),
+        *_model_inputs(),
+        Rule("check evicted pods and removed nodes", "", ("pods", "nodes"), ("get",)),
+        Rule("daemon pods of new nodes", "apps", ("daemonsets",), FOLLOW),
+        Rule("whether an evicted pod is recreated", "batch", ("jobs",), FOLLOW),
+        Rule("node groups declared in the cluster", "bayplan.io", ("nodegroups",), FOLLOW),
+        Rule("update the status of node groups", "bayplan.io", ("nodegroups/status",), ("patch",)),
+        Rule("taint nodes that are to be removed", "", ("nodes",), ("patch",)),
+        Rule("drain nodes", "", ("pods/eviction",), ("create",)),
         EVENTS,
     ),
     (
         *_lease("cluster-autoscaler"),
-        Rule("the status is made once", "", ("configmaps",), ("create",)),
+        Rule("create the status ConfigMap", "", ("configmaps",), ("create",)),
         Rule(
-            "the status, as Cluster Autoscaler writes it",
+            "update the status, as Cluster Autoscaler does",
             "",
             ("configmaps",),
             ("patch",),
             ("cluster-autoscaler-status",),
         ),
         Rule(
-            "priorities that people write for the expander",
+            "configuration of the priority expander",
             "",
             ("configmaps",),
             FOLLOW,
@@ -192,10 +206,10 @@ _HOOKS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 _REGISTRATION = "admissionregistration.k8s.io"
 WEBHOOK = Roles(
     (
-        Rule("what queues are judged against", "scheduling.volcano.sh", ("queues",), FOLLOW),
-        Rule("its own configurations are made once", _REGISTRATION, _HOOKS, ("create",)),
+        Rule("validate queues against each other", "scheduling.volcano.sh", ("queues",), FOLLOW),
+        Rule("create its own configurations", _REGISTRATION, _HOOKS, ("create",)),
         Rule(
-            "and kept right: who is trusted, what happens without it",
+            "update the caBundle and the failure policy of its configurations",
             _REGISTRATION,
             _HOOKS,
             ("get", "patch"),
@@ -204,14 +218,14 @@ WEBHOOK = Roles(
     ),
     (
         Rule(
-            "the certificates that replicas share are made once",
+            "create the Secret with the certificate that replicas share",
             "",
             ("secrets",),
             ("create",),
             when="!webhook.certManager",
         ),
         Rule(
-            "and renewed",
+            "renew the certificate",
             "",
             ("secrets",),
             ("get", "patch"),
@@ -221,8 +235,8 @@ WEBHOOK = Roles(
     ),
 )
 _LIMITS = (
-    Rule("instance types, and what is published", "", ("nodes",), FOLLOW),
-    Rule("which drivers there are, and what they say", "storage.k8s.io", ("csinodes",), FOLLOW),
+    Rule("instance types and published limits", "", ("nodes",), FOLLOW),
+    Rule("registered CSI drivers and their limits", "storage.k8s.io", ("csinodes",), FOLLOW),
     Rule("publish attach limits", "", ("nodes/status",), ("patch",)),
     EVENTS,
 )
@@ -231,25 +245,25 @@ _IMAGES = "nodeAgent.images"
 NODE_AGENT = Roles(
     (
         *_LIMITS,
-        Rule("its node's images, to tell them", "", ("nodes",), ("get",), when=_IMAGES),
-        Rule("the pods of its node", "", ("pods",), FOLLOW, when=_IMAGES),
-        Rule("which handler a class has", "node.k8s.io", ("runtimeclasses",), READ, when=_IMAGES),
-        Rule("credentials that pods name", "", ("secrets",), ("get",), when=_IMAGES),
+        Rule("report images in the node's status", "", ("nodes",), ("get",), when=_IMAGES),
+        Rule("pods of its node", "", ("pods",), FOLLOW, when=_IMAGES),
+        Rule("runtime handlers", "node.k8s.io", ("runtimeclasses",), READ, when=_IMAGES),
+        Rule("imagePullSecrets of pods", "", ("secrets",), ("get",), when=_IMAGES),
     )
 )
 READER = Roles(
     (
-        *_decided_from(),
-        Rule("what each new node runs besides", "apps", ("daemonsets",), FOLLOW),
-        Rule("whether a pod comes back", "batch", ("jobs",), FOLLOW),
-        Rule("queues and gangs", "scheduling.volcano.sh", ("queues", "podgroups"), FOLLOW),
-        Rule("groups that are declared", "bayplan.io", ("nodegroups",), FOLLOW),
+        *_model_inputs(),
+        Rule("daemon pods of new nodes", "apps", ("daemonsets",), FOLLOW),
+        Rule("whether an evicted pod is recreated", "batch", ("jobs",), FOLLOW),
+        Rule("queues and pod groups", "scheduling.volcano.sh", ("queues", "podgroups"), FOLLOW),
+        Rule("node groups declared in the cluster", "bayplan.io", ("nodegroups",), FOLLOW),
         Rule("claimed devices", "resource.k8s.io", ("deviceclasses", "resourceclaims"), FOLLOW),
-        Rule("whether two autoscalers are at work", "coordination.k8s.io", ("leases",), FOLLOW),
-        Rule("webhooks that cannot answer", _REGISTRATION, _HOOKS, FOLLOW),
+        Rule("detect two active autoscalers", "coordination.k8s.io", ("leases",), FOLLOW),
+        Rule("detect webhooks that cannot work", _REGISTRATION, _HOOKS, FOLLOW),
     )
 )
-BY_PART = {
+BY_COMPONENT = {
     "scheduler": SCHEDULER,
     "autoscaler": AUTOSCALER,
     "autoscaler-clusterapi": Roles(CLUSTER_API),
@@ -260,32 +274,32 @@ BY_PART = {
 }
 
 
-def account(name: str, labels: Node) -> Node:
-    """A service account, with nothing that pods of others could use."""
-    meta: Node = {"name": name, "namespace": Value(NAMESPACE), "labels": labels}
+def service_account(name: str, labels: TemplateNode) -> TemplateNode:
+    """Return a ServiceAccount."""
+    meta: TemplateNode = {"name": name, "namespace": ValueRef(NAMESPACE), "labels": labels}
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta}
 
 
-def granted(name: str, labels: Node, roles: Roles, to: str) -> list[Node]:
-    """The roles, bound to a service account."""
-    made: list[Node] = []
+def role_objects(name: str, labels: TemplateNode, roles: Roles, to: str) -> list[TemplateNode]:
+    """Return the roles and their bindings to a service account."""
+    made: list[TemplateNode] = []
     if roles.cluster:
         made += [cluster_role(name, labels, roles.cluster), _bound("Cluster", name, labels, to)]
     if roles.own:
         own = [_role("", name, labels, roles.own), _bound("", name, labels, to)]
-        # A role of which nothing may be left is not there at all then.
-        hangs_on = {one.when for one in roles.own}
-        only = hangs_on.pop() if len(hangs_on) == 1 else ""
-        made += [When(only, one) for one in own] if only else own
+        # A role whose rules all depend on one value is left out with them.
+        conditions = {one.when for one in roles.own}
+        condition = conditions.pop() if len(conditions) == 1 else ""
+        made += [Conditional(condition, one) for one in own] if condition else own
     return made
 
 
-def cluster_role(name: str, labels: Node, rules: tuple[Rule, ...]) -> Node:
-    """A role of the whole cluster."""
+def cluster_role(name: str, labels: TemplateNode, rules: tuple[Rule, ...]) -> TemplateNode:
+    """Return a ClusterRole."""
     return _role("Cluster", name, labels, rules)
 
 
-def _role(scope: str, name: str, labels: Node, rules: tuple[Rule, ...]) -> Node:
+def _role(scope: str, name: str, labels: TemplateNode, rules: tuple[Rule, ...]) -> TemplateNode:
     return {
         "apiVersion": f"{RBAC}/v1",
         "kind": f"{scope}Role",
@@ -294,8 +308,8 @@ def _role(scope: str, name: str, labels: Node, rules: tuple[Rule, ...]) -> Node:
     }
 
 
-def _bound(scope: str, name: str, labels: Node, to: str) -> Node:
-    subject: Node = {"kind": "ServiceAccount", "name": to, "namespace": Value(NAMESPACE)}
+def _bound(scope: str, name: str, labels: TemplateNode, to: str) -> TemplateNode:
+    subject: TemplateNode = {"kind": "ServiceAccount", "name": to, "namespace": ValueRef(NAMESPACE)}
     return {
         "apiVersion": f"{RBAC}/v1",
         "kind": f"{scope}RoleBinding",
@@ -305,6 +319,6 @@ def _bound(scope: str, name: str, labels: Node, to: str) -> Node:
     }
 
 
-def _meta(scope: str, name: str, labels: Node) -> Node:
-    where: dict[str, Node] = {} if scope else {"namespace": Value(NAMESPACE)}
+def _meta(scope: str, name: str, labels: TemplateNode) -> TemplateNode:
+    where: dict[str, TemplateNode] = {} if scope else {"namespace": ValueRef(NAMESPACE)}
     return {"name": name, **where, "labels": labels}

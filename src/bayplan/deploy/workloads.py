@@ -1,68 +1,76 @@
-"""Deployments and DaemonSets of daemons: how they are started, watched, and kept apart."""
+"""Deployments, DaemonSets, Services, disruption budgets and network policies of the daemons."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.deploy.holes import NAMESPACE, VERSION, Each, Node, Text, Value, When
+from bayplan.deploy.templates import (
+    NAMESPACE,
+    VERSION,
+    Conditional,
+    ForEach,
+    TemplateNode,
+    TextTemplate,
+    ValueRef,
+)
 
 NAME = "app.kubernetes.io/name"
 COMPONENT = "app.kubernetes.io/component"
 METRICS = "metrics"
 
 
-def labels(component: str) -> dict[str, Node]:
-    """The labels of everything that belongs to a part."""
-    return {**chosen(component), "app.kubernetes.io/version": Value(VERSION)}
+def labels(component: str) -> dict[str, TemplateNode]:
+    """Return the labels of all objects of a component."""
+    return {**selector_labels(component), "app.kubernetes.io/version": ValueRef(VERSION)}
 
 
-def chosen(component: str) -> dict[str, Node]:
-    """The labels by which its pods are found."""
+def selector_labels(component: str) -> dict[str, TemplateNode]:
+    """Return the labels by which selectors find a component's pods."""
     return {NAME: "bayplan", COMPONENT: component}
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """What differs from one daemon to the next."""
+    """The settings of a daemon that differ from other daemons'."""
 
     component: str
     """Its name without `bayplan-`, and the label of its pods."""
     values: str
-    """Its field of the values."""
-    command: tuple[Node, ...]
+    """Its section of the values."""
+    command: tuple[TemplateNode, ...]
     port: int
-    """Of health and metrics."""
+    """The port of health and metrics."""
     ports: tuple[tuple[str, int], ...] = ()
-    """Others, by name."""
-    volumes: tuple[Node, ...] = ()
-    mounts: tuple[Node, ...] = ()
-    env: tuple[Node, ...] = ()
+    """Other ports, by name."""
+    volumes: tuple[TemplateNode, ...] = ()
+    mounts: tuple[TemplateNode, ...] = ()
+    env: tuple[TemplateNode, ...] = ()
     grace: int = 15
     drain: int = 0
-    """Seconds for which it still answers after it was told to go."""
+    """Seconds for which it still serves requests after its termination began."""
     root: str = ""
-    """The value that makes it run as root, if there is one."""
-    says_logs: bool = True
+    """The value that makes it run as root; never as root if empty."""
+    has_log_format: bool = True
 
     @property
     def name(self) -> str:
-        """The name of all its objects."""
+        """Return the name of all its objects."""
         return f"bayplan-{self.component}"
 
     def value(self, name: str) -> str:
-        """The path of a value of its own."""
+        """Return the path of a value in its section."""
         return f"{self.values}.{name}"
 
 
-def _meta(daemon: Daemon) -> Node:
-    where = Value(NAMESPACE)
-    return {"name": daemon.name, "namespace": where, "labels": labels(daemon.component)}
+def _meta(daemon: Daemon) -> TemplateNode:
+    namespace = ValueRef(NAMESPACE)
+    return {"name": daemon.name, "namespace": namespace, "labels": labels(daemon.component)}
 
 
-def deployment(daemon: Daemon) -> Node:
-    """So many replicas, apart from each other where nodes allow it."""
-    selector: Node = {"matchLabels": chosen(daemon.component)}
-    spread: list[Node] = [
+def deployment(daemon: Daemon) -> TemplateNode:
+    """Return a Deployment whose replicas are spread over nodes and zones where possible."""
+    selector: TemplateNode = {"matchLabels": selector_labels(daemon.component)}
+    spread: list[TemplateNode] = [
         {
             "maxSkew": 1,
             "topologyKey": key,
@@ -76,29 +84,29 @@ def deployment(daemon: Daemon) -> Node:
         "kind": "Deployment",
         "metadata": _meta(daemon),
         "spec": {
-            "replicas": Value(daemon.value("replicas")),
+            "replicas": ValueRef(daemon.value("replicas")),
             "selector": selector,
             "template": _template(daemon, {"topologySpreadConstraints": spread}),
         },
     }
 
 
-def daemon_set(daemon: Daemon) -> Node:
-    """One on every node, whatever is wrong with the node."""
+def daemon_set(daemon: Daemon) -> TemplateNode:
+    """Return a DaemonSet."""
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
         "metadata": _meta(daemon),
         "spec": {
-            "selector": {"matchLabels": chosen(daemon.component)},
+            "selector": {"matchLabels": selector_labels(daemon.component)},
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
             "template": _template(daemon, {}),
         },
     }
 
 
-def disruption_budget(daemon: Daemon) -> Node:
-    """One at a time, and never one that is broken anyway."""
+def disruption_budget(daemon: Daemon) -> TemplateNode:
+    """Return a budget of one unavailable pod; unhealthy pods may always be evicted."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -106,35 +114,35 @@ def disruption_budget(daemon: Daemon) -> Node:
         "spec": {
             "maxUnavailable": 1,
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
-            "selector": {"matchLabels": chosen(daemon.component)},
+            "selector": {"matchLabels": selector_labels(daemon.component)},
         },
     }
 
 
-def service(daemon: Daemon, *ports: tuple[str, int, str]) -> Node:
-    """Where its metrics are, and what else it serves, as name, port and the pods' port."""
+def service(daemon: Daemon, *ports: tuple[str, int, str]) -> TemplateNode:
+    """Return a Service of metrics and other ports, given as name, port and target port."""
     served = [*ports, (METRICS, daemon.port, METRICS)]
-    shown: list[Node] = [
+    shown: list[TemplateNode] = [
         {"name": name, "port": port, "targetPort": target} for name, port, target in served
     ]
-    headless: dict[str, Node] = {} if ports else {"clusterIP": "None"}
+    headless: dict[str, TemplateNode] = {} if ports else {"clusterIP": "None"}
     return {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": _meta(daemon),
-        "spec": {**headless, "selector": dict(chosen(daemon.component)), "ports": shown},
+        "spec": {**headless, "selector": dict(selector_labels(daemon.component)), "ports": shown},
     }
 
 
-def network_policy(daemon: Daemon) -> Node:
-    """Nobody comes in but to the ports that are served; what goes out is not bound."""
-    ports: list[Node] = [{"protocol": "TCP", "port": name} for name, _ in _ports(daemon)]
+def network_policy(daemon: Daemon) -> TemplateNode:
+    """Return a policy that allows ingress to served ports only; egress is not restricted."""
+    ports: list[TemplateNode] = [{"protocol": "TCP", "port": name} for name, _ in _ports(daemon)]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
         "metadata": _meta(daemon),
         "spec": {
-            "podSelector": {"matchLabels": chosen(daemon.component)},
+            "podSelector": {"matchLabels": selector_labels(daemon.component)},
             "policyTypes": ["Ingress"],
             "ingress": [{"ports": ports}],
         },
@@ -145,19 +153,19 @@ def _ports(daemon: Daemon) -> list[tuple[str, int]]:
     return [*daemon.ports, (METRICS, daemon.port)]
 
 
-def _template(daemon: Daemon, more: dict[str, Node]) -> Node:
-    annotations = When(daemon.value("podAnnotations"))
-    volumes: dict[str, Node] = {"volumes": list(daemon.volumes)} if daemon.volumes else {}
+def _template(daemon: Daemon, more: dict[str, TemplateNode]) -> TemplateNode:
+    annotations = Conditional(daemon.value("podAnnotations"))
+    volumes: dict[str, TemplateNode] = {"volumes": list(daemon.volumes)} if daemon.volumes else {}
     return {
         "metadata": {"labels": dict(labels(daemon.component)), "annotations": annotations},
         "spec": {
             "serviceAccountName": daemon.name,
-            "priorityClassName": When(daemon.value("priorityClassName")),
+            "priorityClassName": Conditional(daemon.value("priorityClassName")),
             "terminationGracePeriodSeconds": daemon.grace + daemon.drain,
-            "imagePullSecrets": When("imagePullSecrets"),
-            "nodeSelector": When(daemon.value("nodeSelector")),
-            "tolerations": When(daemon.value("tolerations")),
-            "affinity": When(daemon.value("affinity")),
+            "imagePullSecrets": Conditional("imagePullSecrets"),
+            "nodeSelector": Conditional(daemon.value("nodeSelector")),
+            "tolerations": Conditional(daemon.value("tolerations")),
+            "affinity": Conditional(daemon.value("affinity")),
             **more,
             "containers": [_container(daemon)],
             **volumes,
@@ -165,50 +173,52 @@ def _template(daemon: Daemon, more: dict[str, Node]) -> Node:
     }
 
 
-def _container(daemon: Daemon) -> Node:
-    lasting: dict[str, Node] = {}
+def _container(daemon: Daemon) -> TemplateNode:
+    lifecycle: dict[str, TemplateNode] = {}
     if daemon.drain:
-        lasting["lifecycle"] = {"preStop": {"sleep": {"seconds": daemon.drain}}}
-    namespace: Node = {"fieldRef": {"fieldPath": "metadata.namespace"}}
-    mounts: dict[str, Node] = {"volumeMounts": list(daemon.mounts)} if daemon.mounts else {}
+        lifecycle["lifecycle"] = {"preStop": {"sleep": {"seconds": daemon.drain}}}
+    namespace: TemplateNode = {"fieldRef": {"fieldPath": "metadata.namespace"}}
+    mounts: dict[str, TemplateNode] = {"volumeMounts": list(daemon.mounts)} if daemon.mounts else {}
     return {
         "name": daemon.component,
-        "image": Value("image"),
-        "imagePullPolicy": Value("imagePullPolicy"),
+        "image": ValueRef("image"),
+        "imagePullPolicy": ValueRef("imagePullPolicy"),
         "command": ["bayplan", *daemon.command[:1]],
-        "args": [*daemon.command[1:], *_usual(daemon), Each(daemon.value("extraArgs"))],
+        "args": [*daemon.command[1:], *_common_args(daemon), ForEach(daemon.value("extraArgs"))],
         "env": [{"name": "POD_NAMESPACE", "valueFrom": namespace}, *daemon.env],
         "ports": [{"name": name, "containerPort": port} for name, port in _ports(daemon)],
-        **lasting,
+        **lifecycle,
         "livenessProbe": {
             "httpGet": {"path": "/livez", "port": METRICS},
             "failureThreshold": 8,
             "timeoutSeconds": 15,
         },
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": METRICS}},
-        "resources": Value(daemon.value("resources")),
+        "resources": ValueRef(daemon.value("resources")),
         **mounts,
         "securityContext": _security(daemon),
     }
 
 
-def _usual(daemon: Daemon) -> list[Node]:
-    said: list[Node] = [When("featureGates", Text("--feature-gates={featureGates}"))]
-    return [*said, Text("--log-format={logFormat}")] if daemon.says_logs else said
+def _common_args(daemon: Daemon) -> list[TemplateNode]:
+    gates: list[TemplateNode] = [
+        Conditional("featureGates", TextTemplate("--feature-gates={featureGates}"))
+    ]
+    return [*gates, TextTemplate("--log-format={logFormat}")] if daemon.has_log_format else gates
 
 
-def _security(daemon: Daemon) -> Node:
-    """Nothing that it does not need; as root only what root's own files on a node ask for."""
-    who: dict[str, Node] = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532}
+def _security(daemon: Daemon) -> TemplateNode:
+    """Return the least privileges; as root only for files on a node that belong to root."""
+    user: dict[str, TemplateNode] = {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532}
     if daemon.root:
-        who = {
-            "runAsNonRoot": When(f"!{daemon.root}", True),
-            "runAsUser": When(daemon.root, 0),
+        user = {
+            "runAsNonRoot": Conditional(f"!{daemon.root}", True),
+            "runAsUser": Conditional(daemon.root, 0),
         }
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
         "readOnlyRootFilesystem": True,
-        **who,
+        **user,
         "seccompProfile": {"type": "RuntimeDefault"},
     }

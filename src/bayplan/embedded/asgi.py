@@ -1,8 +1,8 @@
-"""Calling an ASGI application of the same process: requests and answers without sockets.
+"""Calls of an ASGI application in the same process, without sockets.
 
-The application runs in a task of its own, as under a server. Whoever reads slowly makes it wait
-after a few pieces (back-pressure); whoever leaves before the end cancels it (a disconnect), and an
-application that ends, fails or aborts before its answer is complete cuts the answer short.
+The application runs in a task of its own, as under a server. A slow reader makes it wait after a
+few chunks (backpressure); a caller that leaves before the end cancels it (a disconnect). An
+application that ends, fails or aborts before its response is complete cuts the response short.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ App: TypeAlias = Callable[
     [Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
 ]
 PIECES = 16
-"""How many pieces of an answer may lie between the application and a slow reader."""
+"""Limit of chunks between the application and a slow reader."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AsgiRequest:
     """A request; its path is percent-encoded."""
 
     method: str
@@ -38,7 +38,7 @@ class Asked:
     state: Mapping[str, object] = field(default_factory=dict)
 
     def scope(self) -> Scope:
-        """As ASGI describes it."""
+        """Return the ASGI scope."""
         return {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -59,17 +59,17 @@ class Asked:
         }
 
 
-class CutShort(Exception):  # noqa: N818 - an outcome that callers handle
-    """The application did not complete its answer."""
+class ResponseCutShort(Exception):  # noqa: N818 - an outcome that callers handle
+    """The application did not complete its response."""
 
 
-class Reply:
-    """An answer whose head is here and whose body is still coming."""
+class AsgiResponse:
+    """A response whose head has arrived and whose body is being received."""
 
     def __init__(self, body: bytes) -> None:
         self.status = 0
         self.complete = False
-        """Whether the application has said everything."""
+        """Whether the application has sent its whole response."""
         self._headers: dict[str, str] = {}
         self._body: bytes | None = body
         self._begun = asyncio.Event()
@@ -77,34 +77,34 @@ class Reply:
         self._ended = False
 
     def header(self, name: str) -> str | None:
-        """The value of a header."""
+        """Return the value of a header."""
         return self._headers.get(name.lower())
 
     async def next_chunk(self) -> bytes:
-        """The next piece of the body, as it comes; empty at its end; CutShort if there is none."""
+        """Return the next chunk of the body; empty at its end; ResponseCutShort if it was cut."""
         if self._ended:
             return b""
         piece = await self._pieces.get()
         if piece is None:
-            raise CutShort
+            raise ResponseCutShort
         self._ended = not piece
         return piece
 
     async def begun(self) -> None:
-        """Return when the head is there; CutShort if it never comes."""
+        """Return when the head has arrived; ResponseCutShort if it never does."""
         await self._begun.wait()
         if not self.status:
-            raise CutShort
+            raise ResponseCutShort
 
     async def receive(self) -> Message:
-        """What the application is sent: the whole body at once, and then nothing more."""
+        """Return the next ASGI message for the application: the whole body, then wait."""
         if self._body is None:
-            await asyncio.get_running_loop().create_future()  # until the task is cancelled
+            await asyncio.get_running_loop().create_future()  # waits until the task is cancelled
         body, self._body = self._body, None
         return {"type": "http.request", "body": body, "more_body": False}
 
     async def send(self, message: Message) -> None:
-        """What the application sends."""
+        """Process an ASGI message of the application."""
         if message["type"] == "http.response.start":
             pairs: Iterable[tuple[bytes, bytes]] = message.get("headers", ())
             self._headers = {
@@ -120,14 +120,14 @@ class Reply:
             await self._pieces.put(b"")
 
     def abort(self) -> None:
-        """Cut the answer short; what was not read yet is lost."""
+        """Cut the response short; unread chunks are dropped."""
         while not self._pieces.empty():
             self._pieces.get_nowait()
         self._pieces.put_nowait(None)
         self._begun.set()
 
 
-async def _run(app: App, scope: Scope, reply: Reply) -> None:
+async def _run(app: App, scope: Scope, reply: AsgiResponse) -> None:
     try:
         await app(scope, reply.receive, reply.send)
     except Exception:
@@ -138,12 +138,12 @@ async def _run(app: App, scope: Scope, reply: Reply) -> None:
 
 
 @asynccontextmanager
-async def calling(app: App, asked: Asked) -> AsyncIterator[Reply]:
-    """Send a request; leaving the context ends the application's work on it."""
-    reply = Reply(asked.body)
-    scope = asked.scope()
+async def call_app(app: App, requested: AsgiRequest) -> AsyncIterator[AsgiResponse]:
+    """Send a request; leaving the context cancels the application's task."""
+    reply = AsgiResponse(requested.body)
+    scope = requested.scope()
     scope["state"]["abort"] = reply.abort
-    name = f"answering {asked.method} {asked.path}"
+    name = f"answering {requested.method} {requested.path}"
     task = asyncio.create_task(_run(app, scope, reply), name=name)
     try:
         await reply.begun()

@@ -20,10 +20,10 @@ def number(resource: str, amount: int) -> str:
 
 def of(resource: str, amount: int) -> str:
     """An amount with the resource's name."""
-    said = number(resource, amount)
+    text = number(resource, amount)
     if resource == CPU:
-        return f"{said} CPU" if amount == 1000 else f"{said} CPUs"
-    return f"{said} of {resource}" if is_in_bytes(resource) else f"{said} {resource}"
+        return f"{text} CPU" if amount == 1000 else f"{text} CPUs"
+    return f"{text} of {resource}" if is_in_bytes(resource) else f"{text} {resource}"
 
 
 def size(amount: int) -> str:

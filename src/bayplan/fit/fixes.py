@@ -1,8 +1,8 @@
 """Fixes as values: the steps that would make a pod fit, and the node it would then go to.
 
-A step is a change of the waiting pod, or of objects around it, with a sentence that says it and a
+A step is a change of the pending pod, or of objects around it, with a sentence for people and a
 cost that orders it among others. Applying a fix puts its objects into a snapshot (a fork, to try
-it) and hands out the pod as changed.
+it) and returns the pod as changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bayplan.kube.pods import Pod
 
 
 class Objects(Protocol):
-    """Where the objects are that a step changes: a snapshot."""
+    """The store of the objects that a step changes: a snapshot."""
 
     def put(self, obj: KubeObject) -> None:
         """Add an object, or replace it."""
@@ -57,16 +57,16 @@ class FixKind(Enum):
 
 
 class Risk(Enum):
-    """What a step may do beside what it is for."""
+    """What a step may cause besides its purpose."""
 
     EVICTS = "evicts"
-    """A pod that runs is ended."""
+    """A running pod is deleted."""
     UNBALANCES = "unbalances"
     """Pods are spread less evenly."""
     RELAXES_A_RULE = "relaxes-a-rule"
-    """Something that was asked for is given up."""
+    """A rule of the pod is relaxed."""
     COSTS = "costs"
-    """More is to be paid for."""
+    """It costs money."""
     RESTARTS = "restarts"
     """The workload's pods are replaced, those that run too."""
     RUNS_WITH_LESS = "runs-with-less"
@@ -75,8 +75,8 @@ class Risk(Enum):
     """Other pods may go to the node as well."""
     OVERLOADS = "overloads"
     """A node is asked for more than it may be able to do."""
-    NEEDS_HANDS = "needs-hands"
-    """No command alone does it."""
+    NEEDS_MANUAL_STEPS = "needs-manual-steps"
+    """No command alone makes the change."""
 
 
 class Target(NamedTuple):
@@ -150,8 +150,8 @@ class Fix:
     @property
     def summary(self) -> str:
         """The whole fix in a sentence."""
-        said = ", and ".join(step.text for step in self.steps)
-        return f"{said[:1].upper()}{said[1:]}; the pod then fits {self.node}."
+        text = ", and ".join(step.text for step in self.steps)
+        return f"{text[:1].upper()}{text[1:]}; the pod then fits {self.node}."
 
     def apply(self, objects: Objects) -> Pod:
         """Make the changes; returns the pod to place after them."""

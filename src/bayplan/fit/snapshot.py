@@ -1,12 +1,12 @@
-"""The snapshot: a cluster as objects say it is, and what would fit into it.
+"""The snapshot: a cluster as its objects describe it, and what would fit into it.
 
     >>> from bayplan import Snapshot
     >>> snapshot = Snapshot.load("cluster.json")    # doctest: +SKIP
     >>> snapshot.decide(pod)                        # doctest: +SKIP
 
 Fill it with `put` and `delete` as objects come and go, or with `Snapshot.load` from a dump.
-`decide` says where a pod would go, `assume` takes it as placed, and `explain` of
-`bayplan.fit.explanation` says why or why not.
+`decide` finds the node of a pod, `assume` counts it there, and `explain` of
+`bayplan.fit.explanation` explains why or why not.
 Everything that is done between `fork` and `revert` is undone, at the cost of what was done; forks
 nest.
 """
@@ -17,31 +17,28 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from bayplan.fit.decision import Decision
+from bayplan.fit.decision import Decision, Refusal
 from bayplan.fit.evaluation.cache import EvaluationCache
 from bayplan.fit.evaluation.nominated import NominatedPodsCheck
 from bayplan.fit.evaluation.ranks import DOES_NOT_FIT, Evaluation
 from bayplan.fit.evaluation.verdicts import Verdicts, refusing_plugins, verdicts
-from bayplan.fit.limits import CacheLimits
-from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.plugins.base import Filter
-from bayplan.fit.plugins.registry import PLUGIN_READS, pinned_by
-from bayplan.fit.profile import Profile
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.plugins.registry import PLUGIN_READS, pinning_plugin
+from bayplan.fit.profile import CacheLimits, PluginSet, Profile
 from bayplan.fit.requirements.pods import PodRequirements, RequirementsCache
 from bayplan.fit.signatures.signature import pinned_node
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import ALL_ROWS, Rows
 from bayplan.fit.state.volume_report import VolumeReport, all_volumes
 from bayplan.fit.store.store import ObjectStore
 from bayplan.kube.codec import ObjectError
-from bayplan.kube.loading import Loaded, Progress, load
+from bayplan.kube.manifests import LoadResult, Progress, load
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 
 
 class Snapshot(ObjectStore):
-    """A cluster's objects, ready to be asked what fits."""
+    """A cluster's objects, and where pods would fit."""
 
     def __init__(
         self,
@@ -53,7 +50,7 @@ class Snapshot(ObjectStore):
         self.profile = profile or Profile()
         self.limits = limits or CacheLimits()
         rules, known = self.profile.rules, self.profile.knows_devices
-        super().__init__(Cluster(rules, self.limits, PLUGIN_READS, knows_devices=known))
+        super().__init__(ClusterState(rules, self.limits, PLUGIN_READS, knows_devices=known))
         self._requirements = RequirementsCache(self.cluster)
         self._evaluations = EvaluationCache(self.cluster, self._requirements, self.profile)
         self.problems: tuple[ObjectError, ...] = ()
@@ -78,7 +75,7 @@ class Snapshot(ObjectStore):
         return cls.of(load(source, progress=progress), profile=profile)
 
     @classmethod
-    def of(cls, loaded: Loaded, *, profile: Profile | None = None) -> Snapshot:
+    def of(cls, loaded: LoadResult, *, profile: Profile | None = None) -> Snapshot:
         """A snapshot of what was loaded, with what was wrong with it."""
         snapshot = cls(loaded.objects, profile=profile)
         snapshot.problems = tuple(loaded.problems)
@@ -113,7 +110,7 @@ class Snapshot(ObjectStore):
         if slot == DOES_NOT_FIT:
             return Decision(None, plugins=self._refusing(pod, evaluation, rows))
         node = self.cluster.slots.names[slot]
-        if not evaluation.question.requirements.first_consumer:
+        if not evaluation.request.requirements.first_consumer:
             return Decision(node)
         return self.decision_on(pod, node)
 
@@ -121,11 +118,11 @@ class Snapshot(ObjectStore):
         """The decision for a pod that is meant for one node, by what stands for all its like;
         None if it is not such a pod, or more is to be looked at.
         """
-        like = self.cluster.signatures.unpinned(pod)
-        if like is pod or self.cluster.nominations.by_node:
+        unpinned = self.cluster.signatures.unpinned(pod)
+        if unpinned is pod or self.cluster.nominations.by_node:
             return None
-        evaluation = self.evaluation(like, plugins)
-        pinning = "" if isinstance(evaluation, Refusal) else pinned_by(evaluation.question)
+        evaluation = self.evaluation(unpinned, plugins)
+        pinning = "" if isinstance(evaluation, Refusal) else pinning_plugin(evaluation.request)
         if isinstance(evaluation, Refusal) or not pinning:
             return None
         rows = self.cluster.slots.of([pinned_node(pod)])
@@ -147,7 +144,7 @@ class Snapshot(ObjectStore):
         nominated = self.cluster.slots.by_name.get(self.nominated_node(pod))
         if nominated is None and not nominations.by_node:
             return evaluation.best(rows)
-        check = self.nominated_pods_check(pod, evaluation.question.plugins)
+        check = self.nominated_pods_check(pod, evaluation.request.plugins)
         return check.best(evaluation, nominated, rows)
 
     def _refusing(self, pod: Pod, evaluation: Evaluation, rows: Rows) -> frozenset[str]:
@@ -155,7 +152,7 @@ class Snapshot(ObjectStore):
         plugins = refusing_plugins(evaluation, rows)
         if not self.cluster.nominations.by_node:
             return plugins
-        check = self.nominated_pods_check(pod, evaluation.question.plugins)
+        check = self.nominated_pods_check(pod, evaluation.request.plugins)
         return plugins | check.refusing_plugins(rows)
 
     def nominated_pods_check(
@@ -175,15 +172,15 @@ class Snapshot(ObjectStore):
         evaluation = self.evaluation(pod)
         decision = self._decided(pod, evaluation, ALL_ROWS)
         if decision.node is not None and isinstance(evaluation, Evaluation):
-            self._assume(pod, decision, evaluation.question.signature)
+            self._assume(pod, decision, evaluation.request.signature)
         return decision
 
     def requirements_of(self, pod: Pod) -> PodRequirements:
-        """What a pod needs of storage; pods that need the same are given the same object."""
+        """Return a pod's requirements; pods with equal ones share one object."""
         return self._requirements.of(pod)
 
     def volumes(self) -> list[VolumeReport]:
-        """By node and driver: the volumes in use, by whom, the limit, and who set it."""
+        """Return by node and driver: attachments in use, their users, the limit and its source."""
         return all_volumes(self.cluster)
 
     def refusal(self, pod: Pod, node: str) -> Refusal | None:
@@ -196,15 +193,17 @@ class Snapshot(ObjectStore):
         return self.nominated_pods_check(pod).refusal(slot)
 
     def verdicts(self, pod: Pod, *, plugins: PluginSet | None = None) -> Verdicts | Refusal:
-        """What every filter and score says of every node, or why none is looked at."""
+        """Return the verdicts of all filters and scores, or the refusal before any node is
+        evaluated.
+        """
         evaluation = self.evaluation(pod, plugins)
         if isinstance(evaluation, Refusal):
             return evaluation
         check = self.nominated_pods_check(pod, plugins)
-        return verdicts(evaluation, check.refusals_beside(check.nominated.by_slot))
+        return verdicts(evaluation, check.refusals_with_nominated(check.nominated.by_slot))
 
     def evaluation(self, pod: Pod, plugins: PluginSet | None = None) -> Evaluation | Refusal:
-        """The evaluation of pods like this one, or why no node is even looked at."""
+        """Return the evaluation of equivalent pods, or the refusal before any node."""
         return self._evaluations.evaluation(pod, plugins)
 
     def filters(self, pod: Pod) -> tuple[Filter, ...] | Refusal:

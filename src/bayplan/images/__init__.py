@@ -1,1 +1,1 @@
-"""Images per runtime class: platforms, registry puller, store, CRI service, manager, collection."""
+"""Images per runtime class: platforms, registries, store, CRI service, image manager, image GC."""

@@ -1,7 +1,7 @@
-"""What an image would give each runtime handler, without pulling it.
+"""The manifest that each runtime handler would get of an image, without pulling it.
 
-The index is fetched and judged by the very code that a pull uses, into a store that is thrown away,
-so that the answer here is the answer there. Manifests and configs are read, layers are not.
+The index is fetched and matched by the same code as in a pull, into a temporary store, so that the
+result is the same. Manifests and configs are read, layers are not.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bayplan.images.handlers import Handler
-from bayplan.images.layers.streams import Limits
+from bayplan.images.handlers import RuntimeHandler
+from bayplan.images.layers.streams import UnpackLimits
 from bayplan.images.platforms import Platform
-from bayplan.images.pull.contents import Contents, Pull
-from bayplan.images.pull.puller import Chooser
-from bayplan.images.registry.client import Document, RegistryClient, Source
+from bayplan.images.pull.contents import ContentFetcher, ImagePull
+from bayplan.images.pull.puller import ManifestSelector
+from bayplan.images.registry.client import ManifestDocument, PullSource, RegistryClient
 from bayplan.images.registry.errors import PlatformError
 from bayplan.images.store.store import ImageStore
 
@@ -25,8 +25,8 @@ _DOWNLOADS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """What one handler would get; without a manifest, why it would get nothing."""
+class HandlerSelection:
+    """The manifest that a handler would get, or the problem if there is none."""
 
     handler: str
     wanted: Platform
@@ -37,43 +37,49 @@ class Offer:
     problem: str = ""
 
 
-async def explain(registry: RegistryClient, source: Source, handlers: list[Handler]) -> list[Offer]:
-    """What each handler would get of an image; PullError if the image itself cannot be read."""
+async def explain(
+    registry: RegistryClient, source: PullSource, handlers: list[RuntimeHandler]
+) -> list[HandlerSelection]:
+    """Return what each handler would get of an image; PullError if it cannot be read."""
     target = await registry.resolve(source) or source.reference.target
-    async with _scratch(registry) as (store, contents):
-        with store.hold() as hold:
-            top = await contents.document(source, target, hold)
+    async with _scratch(registry) as (store, fetcher):
+        with store.lease() as lease:
+            top = await fetcher.document(source, target, lease)
             offers = []
             for handler in handlers:
-                chooser = Chooser(contents, store.content, Pull(source, handler), hold)
-                offers.append(await _offer(chooser, top, handler))
+                selector = ManifestSelector(
+                    fetcher, store.content, ImagePull(source, handler), lease
+                )
+                offers.append(await _offer(selector, top, handler))
             return offers
 
 
-async def _offer(chooser: Chooser, top: Document, handler: Handler) -> Offer:
+async def _offer(
+    selector: ManifestSelector, top: ManifestDocument, handler: RuntimeHandler
+) -> HandlerSelection:
     wanted = handler.matcher.platform
     try:
-        chosen = await chooser.choose(top)
+        selected = await selector.select(top)
     except PlatformError as error:
-        return Offer(handler.name, wanted, problem=str(error))
-    parts = (chosen.manifest.config, *chosen.manifest.layers)
-    return Offer(
+        return HandlerSelection(handler.name, wanted, problem=str(error))
+    parts = (selected.manifest.config, *selected.manifest.layers)
+    return HandlerSelection(
         handler=handler.name,
         wanted=wanted,
-        manifest=chosen.digest,
-        image_id=chosen.manifest.config.digest,
-        platform=chosen.platform,
+        manifest=selected.digest,
+        image_id=selected.manifest.config.digest,
+        platform=selected.platform,
         size=sum({part.digest: part.size for part in parts}.values()),
     )
 
 
 @asynccontextmanager
-async def _scratch(registry: RegistryClient) -> AsyncIterator[tuple[ImageStore, Contents]]:
+async def _scratch(registry: RegistryClient) -> AsyncIterator[tuple[ImageStore, ContentFetcher]]:
     with tempfile.TemporaryDirectory(prefix="bayplan-explain-") as folder:
         store = ImageStore(Path(folder))
         with closing(store):
-            contents = Contents(store, registry, _DOWNLOADS, Limits())
+            fetcher = ContentFetcher(store, registry, _DOWNLOADS, UnpackLimits())
             try:
-                yield store, contents
+                yield store, fetcher
             finally:
-                contents.close()
+                fetcher.close()

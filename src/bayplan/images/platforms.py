@@ -1,4 +1,4 @@
-"""Platforms: how they are written, which suits which, and the manifest of an index for one.
+"""Platforms: their canonical form, matching, and the entries of an index that match.
 
 A Windows container shares its kernel's interface with whatever runs it. Under *process isolation*
 that is the host itself: builds before 20348 need the very same build; since 20348 the interface is
@@ -9,16 +9,16 @@ guest's own kernel, so any known build that is not newer than the host will do.
 Revisions (the fourth number) never decide whether an image runs, only which of several is
 preferred; they are numbers, so `.1970` is newer than `.999`.
 
-Registries hold the same platform under several names (`x86_64`, `amd64/v1`, `amd64`). `normalise`
-gives each its one spelling, so that the rest of the room compares strings.
+Registries have the same platform under several names (`x86_64`, `amd64/v1`, `amd64`). `normalise`
+returns the one canonical form, so that the rest of the package compares strings.
 
-`Matcher.rank` answers both at once: nothing if the image does not run there, else a key whose
-smaller values are better. It is a function of the two platforms alone, so a choice by rank never
-depends on the order of an index, except among equals.
+`PlatformMatcher.rank` returns None if the image does not run on the platform, else a key whose
+smaller values are better. It depends only on the two platforms, so a selection by rank does not
+depend on the order of an index, except among equals.
 
-Filter by match, sort stably by rank, take the first. Entries that say no platform come last: only
-their image config can tell, and reading that is the puller's work. Attestations describe other
-entries and never run anywhere.
+Matching entries are sorted by rank, and the first is used. Entries without a platform come last:
+only their image config has it, which the puller reads. Attestations describe other entries and are
+never run.
 """
 
 import enum
@@ -53,7 +53,7 @@ class WindowsVersion(NamedTuple):
 
 
 def parse_version(text: str) -> WindowsVersion | None:
-    """Read an OSVersion; nothing if it is not one."""
+    """Parse an OSVersion; None if it is not one."""
     parts = text.split(".")
     if not 3 <= len(parts) <= 4 or not all(part.isascii() and part.isdigit() for part in parts):
         return None
@@ -61,7 +61,7 @@ def parse_version(text: str) -> WindowsVersion | None:
 
 
 def runs(host: WindowsVersion, guest: WindowsVersion, isolation: Isolation) -> bool:
-    """Say whether an image of the guest's version runs on a host of the given version."""
+    """Return whether an image of the guest's version runs on a host of the given version."""
     if host[:2] != guest[:2] or guest.build > host.build:
         return False
     if guest.build == host.build:
@@ -86,7 +86,7 @@ _ARM_FLOATS = {"armhf": "v7", "armel": "v6"}
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an image runs on: the OCI image index's `platform`."""
+    """The platform of an image, as in an OCI image index."""
 
     os: str = ""
     architecture: str = ""
@@ -102,7 +102,7 @@ class Platform(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def normalise(platform: Platform) -> Platform:
-    """Spell a platform in the one way that comparisons understand."""
+    """Return the canonical form of a platform."""
     architecture, variant = _normal_architecture(
         platform.architecture.lower(), platform.variant.lower()
     )
@@ -134,7 +134,7 @@ def _normal_architecture(architecture: str, variant: str) -> tuple[str, str]:
 
 
 def parse_platform(text: str) -> Platform:
-    """Read `os[(version)]/architecture[/variant]`, as people and configuration files write it."""
+    """Parse `os[(version)]/architecture[/variant]`."""
     parts = text.strip().split("/")
     if not 2 <= len(parts) <= 3 or not all(parts):
         raise ValueError(f"platform {text!r} is not of the form os/architecture[/variant]")
@@ -152,7 +152,7 @@ def parse_platform(text: str) -> Platform:
 
 
 def host_platform() -> Platform:
-    """Describe this machine as an image index would."""
+    """Return the platform of this machine."""
     architecture, variant = _processor(machine.machine().lower())
     return normalise(
         Platform(
@@ -172,22 +172,22 @@ def _processor(name: str) -> tuple[str, str]:
 _UNVERSIONED = (0, 0)
 
 
-class Rank(NamedTuple):
-    """How well an image suits; smaller is better."""
+class PlatformRank(NamedTuple):
+    """How well an image matches; smaller is better."""
 
     fallback: int  # steps away from the wanted architecture and variant
     missing_features: int  # more of the platform's os.features used is better
     older: tuple[int, int]  # Windows build and revision, newest first
 
 
-class Matcher(msgspec.Struct, frozen=True):
+class PlatformMatcher(msgspec.Struct, frozen=True):
     """A wanted platform, and for Windows how its containers are isolated."""
 
     platform: Platform
     isolation: Isolation = Isolation.PROCESS
 
-    def rank(self, offered: Platform) -> Rank | None:
-        """Say how well an offered platform suits; nothing if it does not run here."""
+    def rank(self, offered: Platform) -> PlatformRank | None:
+        """Return how well a platform matches; None if it does not run here."""
         wanted, image = normalise(self.platform), normalise(offered)
         steps = _fallbacks(wanted.architecture, wanted.variant)
         place = (image.architecture, image.variant)
@@ -199,10 +199,10 @@ class Matcher(msgspec.Struct, frozen=True):
         if older is None:
             return None
         missing = len(wanted.os_features) - len(image.os_features)
-        return Rank(steps.index(place), missing, older)
+        return PlatformRank(steps.index(place), missing, older)
 
     def matches(self, offered: Platform) -> bool:
-        """Say whether an image of this platform runs here."""
+        """Return whether an image of this platform runs here."""
         return self.rank(offered) is not None
 
     def _version_rank(self, wanted: Platform, image: Platform) -> tuple[int, int] | None:
@@ -219,7 +219,7 @@ class Matcher(msgspec.Struct, frozen=True):
 
 
 def _fallbacks(architecture: str, variant: str) -> list[tuple[str, str]]:
-    """List what a processor runs, its own kind first."""
+    """Return the architectures and variants that a processor runs, its own first."""
     own = (architecture, variant)
     match architecture:
         case "amd64":
@@ -243,54 +243,54 @@ _DESCRIBED_LETTERS = 60
 ATTESTATION_ANNOTATION = "vnd.docker.reference.type"
 
 
-class Offered(Protocol):
-    """An index's entry, as far as choosing looks at it."""
+class PlatformEntry(Protocol):
+    """The fields of an index's entry that matching reads."""
 
     @property
     def platform(self) -> Platform | None:
-        """What the entry says it was built for."""
+        """The platform of the entry, if it has one."""
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Remarks; attestations are marked here."""
+        """The annotations; attestations are marked here."""
 
 
-_Entry = TypeVar("_Entry", bound=Offered)
+_Entry = TypeVar("_Entry", bound=PlatformEntry)
 
 
-class Choice(NamedTuple, Generic[_Entry]):
-    """What an index has for a matcher."""
+class PlatformMatches(NamedTuple, Generic[_Entry]):
+    """The entries of an index, by how they match."""
 
     matching: list[_Entry]  # best first
     undeclared: list[_Entry]  # in the index's order, to be judged by their config
     offered: list[Platform]  # everything on offer, for the error message
 
 
-def is_attestation(entry: Offered) -> bool:
-    """Say whether an entry describes another one instead of being an image."""
+def is_attestation(entry: PlatformEntry) -> bool:
+    """Return whether an entry describes another one instead of being an image."""
     if entry.annotations.get(ATTESTATION_ANNOTATION) == "attestation-manifest":
         return True
     platform = entry.platform
     return platform is not None and (platform.os, platform.architecture) == ("unknown", "unknown")
 
 
-def choose(entries: Iterable[_Entry], matcher: Matcher) -> Choice[_Entry]:
-    """Sort an index's entries by how well they suit."""
+def match_entries(entries: Iterable[_Entry], matcher: PlatformMatcher) -> PlatformMatches[_Entry]:
+    """Return an index's entries by how well they match."""
     images = [entry for entry in entries if not is_attestation(entry)]
-    ranked: list[tuple[Rank, int]] = []
+    ranked: list[tuple[PlatformRank, int]] = []
     for position, entry in enumerate(images):
         rank = None if entry.platform is None else matcher.rank(entry.platform)
         if rank is not None:
             ranked.append((rank, position))
-    return Choice(
+    return PlatformMatches(
         [images[position] for _, position in sorted(ranked)],
         [entry for entry in images if entry.platform is None],
         [entry.platform for entry in images if entry.platform is not None],
     )
 
 
-def describe(offered: Sequence[Platform]) -> str:
-    """List platforms for an error message, each once, and only so many."""
+def describe_platforms(offered: Sequence[Platform]) -> str:
+    """Return a list of platforms for an error message, without repetition and shortened."""
     names = list(dict.fromkeys(str(platform)[:_DESCRIBED_LETTERS] for platform in offered))
     more = len(names) - _DESCRIBED
     rest = [f"and {more} more"] if more > 0 else []

@@ -1,4 +1,4 @@
-"""The service's configuration: containerd's file, and a table of our own.
+"""Configuration of the CRI service: containerd's file, with a table of our own.
 
 Read from containerd's tables (its file's versions 2 and 3): the runtimes with their guest
 platforms (`guest_platform`, else `runtime_platforms`), `default_runtime_name`,
@@ -8,7 +8,7 @@ platforms (`guest_platform`, else `runtime_platforms`), `default_runtime_name`,
       pinned_images = ["registry.example/pause:3.10"]
       docker_config = "/var/lib/kubelet/config.json"
 
-Tables and fields we do not know are containerd's business and are skipped.
+Unknown tables and fields are containerd's and are skipped.
 """
 
 import tomllib
@@ -16,52 +16,52 @@ from pathlib import Path
 
 import msgspec
 
-from bayplan.images.handlers import GuestPlatform, Handlers, RuntimeTable, build_handlers
+from bayplan.images.handlers import GuestPlatform, RuntimeHandlers, RuntimeTable, build_handlers
 from bayplan.images.platforms import Platform, parse_platform
-from bayplan.images.registry.credentials import Credentials, Keyring, read_docker_config
+from bayplan.images.registry.credentials import Keyring, RegistryCredentials, read_docker_config
 from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
 
 _DOWNLOADS = 3
 
 
 class _Containerd(msgspec.Struct):
-    """Which handlers there are."""
+    """The runtime handlers."""
 
     default_runtime_name: str = ""
-    """The handler of requests that name none."""
+    """The handler of requests without one."""
     runtimes: dict[str, RuntimeTable] = {}
     """Handlers, by name."""
 
 
 class _Registry(msgspec.Struct):
-    """How registries are reached."""
+    """The registries' hosts."""
 
     config_path: str = ""
-    """Folders, with colons between; the first has a folder with a hosts.toml for each registry."""
+    """Directories, separated by colons; the first has one with a hosts.toml for each registry."""
 
 
 class _RuntimePlatform(msgspec.Struct):
-    """The platform of a handler, as containerd 2 says it."""
+    """The platform of a handler, in containerd 2."""
 
     platform: str = ""
     """Such as windows(10.0.17763)/amd64."""
 
 
 class _Cri(msgspec.Struct):
-    """The one table of version 2; version 3 splits it into a runtime and an image half."""
+    """The table of version 2; version 3 splits it into a runtime and an image table."""
 
     containerd: _Containerd = msgspec.field(default_factory=_Containerd)
     """The handlers."""
     registry: _Registry = msgspec.field(default_factory=_Registry)
     """The registries."""
     sandbox_image: str = ""
-    """The image of sandboxes, which is pinned."""
+    """The image of pod sandboxes, which is pinned."""
     pinned_images: dict[str, str] = {}
-    """Images that are never removed, by what they are for."""
+    """Images that are never removed, by purpose."""
     runtime_platforms: dict[str, _RuntimePlatform] = {}
     """The platform of a handler that has no guest_platform."""
     max_concurrent_downloads: int = 0
-    """So many downloads at once; 0 for 3."""
+    """The number of concurrent downloads; 0 for 3."""
 
 
 class _Ours(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,7 +70,7 @@ class _Ours(msgspec.Struct, forbid_unknown_fields=True):
     pinned_images: list[str] = []
     """Images that are never removed."""
     docker_config: str = ""
-    """A Docker config.json, for requests that bring no credentials."""
+    """A Docker config.json, for requests without credentials."""
 
 
 class _Plugins(msgspec.Struct):
@@ -79,34 +79,34 @@ class _Plugins(msgspec.Struct):
     second: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.grpc.v1.cri")
     """All of it, in version 2."""
     runtime: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.cri.v1.runtime")
-    """The half of the runtimes, in version 3."""
+    """The table of the runtimes, in version 3."""
     images: _Cri = msgspec.field(default_factory=_Cri, name="io.containerd.cri.v1.images")
-    """The half of the images, in version 3."""
+    """The table of the images, in version 3."""
     ours: _Ours = msgspec.field(default_factory=_Ours, name="io.bayplan.images")
-    """What containerd has no word for."""
+    """Our own settings."""
 
 
 class ContainerdFile(msgspec.Struct):
-    """containerd's file, as far as images depend on it; the rest is skipped."""
+    """The parts of containerd's file that images depend on; the rest is skipped."""
 
     plugins: _Plugins = msgspec.field(default_factory=_Plugins)
     """Tables by plugin."""
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """Everything the service needs to know."""
+class CriSettings(msgspec.Struct, frozen=True):
+    """The settings of the CRI service."""
 
-    handlers: Handlers
+    handlers: RuntimeHandlers
     pinned: frozenset[str] = frozenset()
     hosts_directory: Path | None = None
-    keyring: Keyring[Credentials] = Keyring()
+    keyring: Keyring[RegistryCredentials] = Keyring()
     downloads: int = _DOWNLOADS
 
 
-def load_settings(path: Path | None, host: Platform) -> Settings:
+def load_settings(path: Path | None, host: Platform) -> CriSettings:
     """Read the configuration file; without one there is a single handler for the host."""
     if path is None:
-        return Settings(build_handlers("", {}, host, "no configuration"))
+        return CriSettings(build_handlers("", {}, host, "no configuration"))
     try:
         file = msgspec.convert(tomllib.loads(path.read_text()), ContainerdFile)
         return _settings(file.plugins, host, str(path))
@@ -114,7 +114,7 @@ def load_settings(path: Path | None, host: Platform) -> Settings:
         raise ValueError(f"{path}: {error}") from error
 
 
-def _settings(plugins: _Plugins, host: Platform, place: str) -> Settings:
+def _settings(plugins: _Plugins, host: Platform, place: str) -> CriSettings:
     both = [plugins.second, plugins.runtime, plugins.images]
     runtimes = plugins.second.containerd.runtimes | plugins.runtime.containerd.runtimes
     _add_platforms(runtimes, plugins.images.runtime_platforms, place)
@@ -125,7 +125,7 @@ def _settings(plugins: _Plugins, host: Platform, place: str) -> Settings:
         raise ValueError(f"{place}: max_concurrent_downloads is {downloads}, not at least 1")
     pinned = [half.sandbox_image for half in both if half.sandbox_image]
     pinned += [name for half in both for name in half.pinned_images.values()]
-    return Settings(
+    return CriSettings(
         build_handlers(default, runtimes, host, place),
         _references([*pinned, *plugins.ours.pinned_images], place),
         _hosts_directory(hosts),
@@ -137,12 +137,12 @@ def _settings(plugins: _Plugins, host: Platform, place: str) -> Settings:
 def _add_platforms(
     runtimes: dict[str, RuntimeTable], platforms: dict[str, _RuntimePlatform], place: str
 ) -> None:
-    """Take over containerd's `runtime_platforms`, where there is no guest_platform."""
+    """Apply containerd's `runtime_platforms`, where there is no guest_platform."""
     for name, table in platforms.items():
         if not table.platform:
             continue
         if name not in runtimes:
-            raise ValueError(f"{place}: runtime_platforms names {name!r}, which is no runtime")
+            raise ValueError(f"{place}: runtime_platforms names {name!r}, which is not a runtime")
         if runtimes[name].guest_platform is None:
             runtimes[name].guest_platform = _guest_platform(table.platform, place)
 
@@ -161,7 +161,7 @@ def _guest_platform(text: str, place: str) -> GuestPlatform:
 
 
 def _hosts_directory(path: str) -> Path | None:
-    """Take the first of containerd's colon-separated directories."""
+    """Return the first of containerd's colon-separated directories."""
     return Path(path.split(":", maxsplit=1)[0]) if path else None
 
 
@@ -172,5 +172,5 @@ def _references(names: list[str], place: str) -> frozenset[str]:
         raise ValueError(f"{place}: a pinned image: {error}") from error
 
 
-def _keyring(path: str) -> Keyring[Credentials]:
+def _keyring(path: str) -> Keyring[RegistryCredentials]:
     return Keyring.of(read_docker_config(Path(path).read_bytes(), path)) if path else Keyring()

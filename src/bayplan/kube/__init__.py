@@ -1,5 +1,5 @@
-"""Kubernetes' vocabulary: typed objects, quantities, selectors, tolerations, names and gates.
+"""Kubernetes' types and arithmetic: objects, quantities, selectors, tolerations, names and gates.
 
-Nothing here knows Bayplan. Objects hold what the rooms above read and drop the rest; a field that
-Kubernetes defaults has that default here, so that a reader never asks "and if it is absent?".
+Objects hold the fields that the packages above read and drop the rest. A field that Kubernetes
+defaults has the same default here, so that no reader has to handle its absence.
 """

@@ -1,14 +1,14 @@
-"""How many volumes a node takes: what it may publish, and what is known of a machine by its type.
+"""Attach limits: how nodes publish them, and the EBS limit of an EC2 instance type.
 
-A node publishes limits as amounts of `status.allocatable` (`kube.resources` has the keys). Only
-whole numbers from 0 on are limits; whatever else stands there says nothing. Which rule gave a
-number that Bayplan's own agent has published is in an annotation, which is also how the agent knows
-its keys from those of others.
+A node publishes limits as amounts in `status.allocatable` (`kube.resources` has the keys). Only
+whole numbers from 0 on are limits; other values are ignored. An annotation records which keys
+Bayplan's node agent has published and the rule behind each, so that the agent can tell its keys
+from others.
 
-Of machines there is only EBS, from what EC2 tells of an instance type. Its own maximum counts where
-it tells one; else the rules of EC2's user guide ("Amazon EBS volume limits"): a Nitro machine has
-28 slots that volumes share with network interfaces and NVMe instance stores, an older one takes 39
-volumes. In both cases one volume is the machine's own. No machine is taken to have less than one.
+The EBS limit of an instance type comes from EC2's description of it. If that has a maximum, the
+maximum counts; otherwise the rules of EC2's user guide ("Amazon EBS volume limits"): a Nitro
+instance has 28 attach slots, shared with network interfaces and NVMe instance stores, an older one
+39. In both cases one slot is for the root volume. The limit is at least one.
 """
 
 from __future__ import annotations
@@ -25,48 +25,48 @@ from bayplan.kube.quantity import QuantityError, parse
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key, is_attach_limit
 
 T = TypeVar("T")
-PUBLISHED = "bayplan.io/attach-limits"
-"""Of a Node or CSINode: which limits our agent has written there, each with the rule behind it."""
+PUBLISHED_LIMITS = "bayplan.io/attach-limits"
+"""Annotation of a Node or CSINode: the limits that our agent has published, with their rules."""
 IN_TREE_NAMES = {
     "ebs.csi.aws.com": "aws-ebs",
     "pd.csi.storage.gke.io": "gce-pd",
     "disk.csi.azure.com": "azure-disk",
     "cinder.csi.openstack.org": "cinder",
 }
-"""How keys end of plugins that a CSI driver took over, by driver."""
-_MOST_READ = 64 * 1024
+"""The suffix of the keys of the in-tree plugin that a CSI driver replaces, by driver."""
+_MAX_ANNOTATION = 64 * 1024
 NITRO_SLOTS = 28
-OLDER_VOLUMES = 39
-FEWEST = 1
+NON_NITRO_SLOTS = 39
+MIN_LIMIT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Ec2Machine:
-    """What EC2 tells of an instance type that has to do with volumes."""
+class Ec2InstanceType:
+    """What EC2 describes of an instance type that affects attach limits."""
 
     is_nitro: bool = True
     max_attachments: int | None = None
-    """Volumes at most, with the machine's own; None if EC2 does not tell."""
+    """Maximum number of volumes, including the root volume; None if unknown."""
     interfaces: int = 1
-    """Network interfaces that a machine begins with."""
+    """Network interfaces that an instance starts with."""
     nvme_stores: int = 0
     """NVMe instance stores."""
 
 
-def ebs_limit(machine: Ec2Machine) -> int:
-    """How many volumes can be attached beside the machine's own."""
-    if machine.max_attachments is not None:
-        return max(FEWEST, machine.max_attachments - 1)
-    if not machine.is_nitro:
-        return OLDER_VOLUMES
-    return max(FEWEST, NITRO_SLOTS - machine.interfaces - machine.nvme_stores - 1)
+def ebs_limit(instance_type: Ec2InstanceType) -> int:
+    """Return how many volumes can be attached besides the root volume."""
+    if instance_type.max_attachments is not None:
+        return max(MIN_LIMIT, instance_type.max_attachments - 1)
+    if not instance_type.is_nitro:
+        return NON_NITRO_SLOTS
+    return max(MIN_LIMIT, NITRO_SLOTS - instance_type.interfaces - instance_type.nvme_stores - 1)
 
 
 @lru_cache(4096)
-def limit_in(written: Quantity) -> int | None:
-    """The limit that an amount stands for; None if it is none, being negative, broken or no number.
+def parse_attach_limit(written: Quantity) -> int | None:
+    """Return the limit that an amount means; None if it is negative, fractional or no number.
 
-    Such an amount is never taken for "any number".
+    Such an amount is never read as "no limit".
     """
     try:
         amount = parse(written)
@@ -75,9 +75,10 @@ def limit_in(written: Quantity) -> int | None:
     return int(amount) if amount >= 0 and amount.denominator == 1 else None
 
 
-def keys_of(driver: str) -> tuple[str, ...]:
-    """The keys under which a node may publish the limit of a CSI driver, the first that counts
-    first: its own, and those of the plugin that it took over.
+def attach_limit_keys(driver: str) -> tuple[str, ...]:
+    """Return the keys under which a node may publish the limit of a CSI driver.
+
+    The first one found counts: the driver's own keys, then those of the in-tree plugin it replaces.
     """
     own = [csi_attach_limit_key(driver, prefix) for prefix in ATTACH_LIMIT_PREFIXES]
     name = IN_TREE_NAMES.get(driver)
@@ -85,34 +86,34 @@ def keys_of(driver: str) -> tuple[str, ...]:
     return (*own, *old)
 
 
-def unreadable_limits(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """The attach limits among these amounts that cannot be any, by key."""
+def invalid_attach_limits(amounts: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    """Return the attach limits among these amounts that are not valid, by key."""
     return {
         key: written
         for key, written in amounts.items()
-        if is_attach_limit(key) and limit_in(written) is None
+        if is_attach_limit(key) and parse_attach_limit(written) is None
     }
 
 
 def published_rules(annotations: Mapping[str, str]) -> dict[str, str]:
-    """What our agent has published on a node: the rule behind each limit, by its key.
+    """Return the limits that our agent has published on a node: the rule behind each, by key.
 
-    Anybody can write an annotation. Whatever else it names, such as cpu, is not ours.
+    Any user can write an annotation, so keys that are not attach limits, such as cpu, are dropped.
     """
-    noted = _noted(annotations, dict[str, str])
-    return {key: rule for key, rule in noted.items() if is_attach_limit(key)}
+    rules = _published(annotations, dict[str, str])
+    return {key: rule for key, rule in rules.items() if is_attach_limit(key)}
 
 
 def published_counts(annotations: Mapping[str, str]) -> dict[str, int]:
-    """What our agent has written into a CSINode: counts, by driver."""
-    return _noted(annotations, dict[str, int])
+    """Return the counts that our agent has written into a CSINode, by driver."""
+    return _published(annotations, dict[str, int])
 
 
-def _noted(annotations: Mapping[str, str], shape: type[T]) -> T:
-    text = annotations.get(PUBLISHED, "")
-    if len(text) > _MOST_READ:
-        return shape()
+def _published(annotations: Mapping[str, str], expected: type[T]) -> T:
+    text = annotations.get(PUBLISHED_LIMITS, "")
+    if len(text) > _MAX_ANNOTATION:
+        return expected()
     try:
-        return msgspec.json.decode(text, type=shape)
+        return msgspec.json.decode(text, type=expected)
     except msgspec.DecodeError:
-        return shape()
+        return expected()

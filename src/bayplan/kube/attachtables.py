@@ -1,12 +1,12 @@
-"""Attach limits as people write them: by plugin or CSI driver, then by instance type.
+"""Attach limits that users configure: by plugin or CSI driver, then by instance type.
 
     aws-ebs: {m5.large: 20, "r5.*": 22}
     azure-disk: {Standard_D2_v2: 4}
     csi:
       disk.csi.example.com: {small: 4, "*": 16}
 
-A name that ends in `*` stands for all types that begin so; the longest that fits counts, and an
-exact name before any. Upper and lower case are the same.
+A name that ends in `*` matches all types with that prefix. An exact name wins over a prefix, a
+longer prefix over a shorter one. Case is ignored.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from bayplan.kube.names import is_qualified_name
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 
 ByType = dict[str, int]
-MOST = 100_000
+MAX_LIMIT = 100_000
 PrefixName = Literal["attachable-volumes", "storage-attach-limits", "both"]
 
 
-class Row(NamedTuple):
-    """A limit that somebody has written, and for which types."""
+class AttachLimitRow(NamedTuple):
+    """A configured limit, and the instance types that it is for."""
 
     types: str
     limit: int
 
 
-class OwnLimits(Section):
-    """What people say of their machines; it counts before what is known of them."""
+class CustomLimits(Section):
+    """Attach limits that users configure; they override the built-in tables."""
 
     aws_ebs: ByType = msgspec.field(default_factory=dict, name="aws-ebs")
     gce_pd: ByType = msgspec.field(default_factory=dict, name="gce-pd")
@@ -43,81 +43,81 @@ class OwnLimits(Section):
     cinder: ByType = {}
     csi: dict[str, ByType] = {}
 
-    def row(self, plugin: str, instance_type: str) -> Row | None:
-        """What is said of a plugin (as `aws-ebs`) on machines of that type."""
-        return row_for(getattr(self, plugin.replace("-", "_")), instance_type)
+    def row(self, plugin: str, instance_type: str) -> AttachLimitRow | None:
+        """Return the row of a plugin (such as `aws-ebs`) for an instance type."""
+        return find_row(getattr(self, plugin.replace("-", "_")), instance_type)
 
-    def driver_row(self, driver: str, instance_type: str) -> Row | None:
-        """What is said of a CSI driver on machines of that type."""
-        return row_for(self.csi.get(driver, {}), instance_type)
+    def driver_row(self, driver: str, instance_type: str) -> AttachLimitRow | None:
+        """Return the row of a CSI driver for an instance type."""
+        return find_row(self.csi.get(driver, {}), instance_type)
 
 
 class LimitsSection(Section):
-    """How limits are published: which keys, what is kept back, and what people say themselves."""
+    """How limits are published: the keys, the reserved slots and the user's own limits."""
 
     prefix: PrefixName = "attachable-volumes"
-    """How keys begin."""
+    """Prefix of the keys."""
     reserve_root: bool = True
-    """Keep a place for the machine's own volume, where it takes one."""
+    """Reserve a slot for the root volume, where it takes one."""
     interfaces: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
-    """Network interfaces, where they share places with volumes."""
+    """Network interfaces, where they share slots with volumes."""
     reserve: Count = 0
-    """Keep so many more places free."""
+    """Additional slots to reserve."""
     csi_nodes: bool = False
-    """Write limits also into CSINodes of drivers that say none."""
-    limits: OwnLimits = msgspec.field(default_factory=OwnLimits)
-    """Your own, before the tables."""
+    """Also write limits into CSINodes for drivers that report none."""
+    limits: CustomLimits = msgspec.field(default_factory=CustomLimits)
+    """The user's own limits, which override the built-in tables."""
 
 
-def row_for(table: Mapping[str, int], instance_type: str) -> Row | None:
-    """The row of a table that counts for a type."""
+def find_row(table: Mapping[str, int], instance_type: str) -> AttachLimitRow | None:
+    """Return the row of a table that applies to an instance type."""
     wanted, best = instance_type.lower(), None
     for types, limit in table.items():
         written = types.lower()
         if written == wanted:
-            return Row(types, limit)
-        fits = written.endswith("*") and wanted.startswith(written[:-1])
-        if fits and (best is None or len(types) > len(best.types)):
-            best = Row(types, limit)
+            return AttachLimitRow(types, limit)
+        is_prefix = written.endswith("*") and wanted.startswith(written[:-1])
+        if is_prefix and (best is None or len(types) > len(best.types)):
+            best = AttachLimitRow(types, limit)
     return best
 
 
 def prefixes(name: PrefixName) -> tuple[str, ...]:
-    """The prefixes that a name stands for."""
+    """Return the key prefixes that a configured name means."""
     if name == "both":
         return ATTACH_LIMIT_PREFIXES
-    return tuple(one for one in ATTACH_LIMIT_PREFIXES if one.startswith(name))
+    return tuple(prefix for prefix in ATTACH_LIMIT_PREFIXES if prefix.startswith(name))
 
 
-def check_own_limits(own: OwnLimits, path: str = "") -> OwnLimits:
-    """The same, if it makes sense; FieldProblem if not."""
+def check_custom_limits(limits: CustomLimits, path: str = "") -> CustomLimits:
+    """Return the limits unchanged; raise FieldProblem if they are not valid."""
     prefix = f"{path}." if path else ""
     for plugin in ("aws-ebs", "gce-pd", "azure-disk", "cinder"):
-        _check(getattr(own, plugin.replace("-", "_")), f"{prefix}{plugin}")
-    for driver, table in own.csi.items():
+        _check(getattr(limits, plugin.replace("-", "_")), f"{prefix}{plugin}")
+    for driver, table in limits.csi.items():
         if not is_qualified_name(driver):
-            raise FieldProblem(f"{prefix}csi.{driver}", "this names no CSI driver")
+            raise FieldProblem(f"{prefix}csi.{driver}", "not the name of a CSI driver")
         _check(table, f"{prefix}csi.{driver}")
-    return own
+    return limits
 
 
 def _check(table: ByType, path: str) -> None:
     known: dict[str, str] = {}
     for types, limit in table.items():
         place = f"{path}.{types}"
-        if not 0 <= limit <= MOST:
-            raise FieldProblem(place, f"{limit} is not between 0 and {MOST}")
+        if not 0 <= limit <= MAX_LIMIT:
+            raise FieldProblem(place, f"{limit} is not between 0 and {MAX_LIMIT}")
         if "*" in types[:-1]:
-            raise FieldProblem(place, "a * stands only at the end of a name")
+            raise FieldProblem(place, "a * is allowed only at the end of a name")
         same = known.setdefault(types.lower(), types)
         if same != types:
-            raise FieldProblem(place, f"the same as {same}: upper and lower case are one")
+            raise FieldProblem(place, f"duplicate of {same}: case is ignored")
 
 
-def read_own_limits(path: Path) -> OwnLimits:
-    """The limits that a file says; ConfigFileError if it cannot be used."""
-    document = parse(read_text(path), str(path), OwnLimits)
+def read_custom_limits(path: Path) -> CustomLimits:
+    """Read the limits from a file; raise ConfigFileError if it cannot be used."""
+    document = parse(read_text(path), str(path), CustomLimits)
     try:
-        return check_own_limits(document.value)
+        return check_custom_limits(document.value)
     except FieldProblem as problem:
         raise document.error(problem) from None

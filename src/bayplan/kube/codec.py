@@ -1,11 +1,11 @@
-"""Objects from and to their wire form, and the kinds that are decoded into types.
+"""Decoding and encoding of objects, and the kinds that are decoded into types.
 
-Decoding is typed and fast. Only where it fails is the object read a second time into plain values:
-to drop explicit nulls, which Kubernetes takes as absent, and, if that was not it, to name the field
-and the value in the error.
+Decoding is typed and fast. Only if it fails is the object decoded again into plain values: to drop
+explicit nulls, which Kubernetes treats as absent, and, if that does not help, to name the field and
+the value in the error.
 
-Any version of the right group is taken: what is read has the same shape in all of them. The group
-counts, since others use these names too (there is more than one `Service`).
+Any version of the right API group is accepted: the fields that are read are the same in all of
+them. The group matters, since other groups use the same kinds (there is more than one `Service`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from bayplan.kube.kinds import names_of
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod, PodSpec
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.registrations import (
     MutatingWebhookConfiguration,
     NodeGroup,
@@ -41,6 +40,7 @@ from bayplan.kube.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.kube.workloads import (
     DaemonSet,
     Job,
@@ -56,7 +56,7 @@ from bayplan.kube.workloads import (
 
 
 class ObjectError(ValueError):
-    """An object that cannot be used as it is: who it is, the field, the value and what is wrong."""
+    """An invalid object: its identity, the field, the value and what is wrong."""
 
     def __init__(self, identity: str, path: str, shown: object, problem: str) -> None:
         super().__init__(identity, path, problem)
@@ -67,7 +67,7 @@ class ObjectError(ValueError):
         self.problem = problem
 
     def at(self, source: str) -> ObjectError:
-        """The same error, knowing which file it came from."""
+        """Return this error with the file that it came from."""
         self.source = source
         return self
 
@@ -78,7 +78,7 @@ class ObjectError(ValueError):
 
 
 def identify(kind: str, namespace: str, name: str) -> str:
-    """`Kind namespace/name`, as far as it is known."""
+    """Return `Kind namespace/name`, as far as it is known."""
     key = (
         f"{namespace[:SHOWN_CHARACTERS]}/{name[:SHOWN_CHARACTERS]}"
         if namespace
@@ -88,7 +88,7 @@ def identify(kind: str, namespace: str, name: str) -> str:
 
 
 class Kind(NamedTuple):
-    """A kind: its type, its group and current version, and whether it lives in a namespace."""
+    """A kind: its type, its group and current version, and whether it is namespaced."""
 
     type: type[KubeObject]
     group: str
@@ -97,12 +97,12 @@ class Kind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What `kind` says on the wire."""
+        """The value of `kind` on the wire."""
         return self.type.__name__
 
     @property
     def api_version(self) -> str:
-        """What `apiVersion` says on the wire."""
+        """The value of `apiVersion` on the wire."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
@@ -146,11 +146,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType({kind.__name__: _typed(kind) for ki
 """Every kind by its name."""
 
 EVENTS = _typed(Event, "events.k8s.io")
-"""Not among them: events decide nothing, and are read only where they are shown."""
+"""Not in KINDS: events affect no decision and are read only where they are shown."""
 
 
 def find_kind(name: str, api_version: str = "") -> Kind | None:
-    """The kind of that name, unless its API group says that it is somebody else's."""
+    """Return the kind of that name, unless the API group is another one."""
     kind = KINDS.get(name)
     if kind is None or not api_version:
         return kind
@@ -161,24 +161,24 @@ def find_kind(name: str, api_version: str = "") -> Kind | None:
 DEFAULT_NAMESPACE = "default"
 
 
-def settle(obj: KubeObject, kind: Kind) -> KubeObject:
-    """The object with its kind, its namespace and the defaults that depend on other fields."""
+def apply_defaults(obj: KubeObject, kind: Kind) -> KubeObject:
+    """Set the kind, the namespace and the defaults that depend on other fields."""
     obj.kind = kind.name
     obj.api_version = obj.api_version or kind.api_version
     meta = obj.metadata
     if kind.namespaced != bool(meta.namespace):
         meta.namespace = DEFAULT_NAMESPACE if kind.namespaced else ""
     if isinstance(obj, Pod):
-        _take_host_ports(obj.spec)
+        _default_host_ports(obj.spec)
     elif isinstance(obj, DaemonSet):
-        _take_host_ports(obj.spec.template.spec)
+        _default_host_ports(obj.spec.template.spec)
     elif isinstance(obj, Node) and not obj.status.allocatable:
         obj.status.allocatable = dict(obj.status.capacity)
     return obj
 
 
-def _take_host_ports(spec: PodSpec) -> None:
-    """On the host's network every port of a container is a port of the host."""
+def _default_host_ports(spec: PodSpec) -> None:
+    """Set the host port of every container port of a pod on the host network."""
     if not spec.host_network:
         return
     for container in (*spec.containers, *spec.init_containers):
@@ -187,7 +187,7 @@ def _take_host_ports(spec: PodSpec) -> None:
 
 
 Wire = bytes | memoryview | msgspec.Raw | JsonObject
-"""An object not yet decoded: JSON text, or plain values such as YAML gives."""
+"""An object not yet decoded: JSON text, or plain values as decoded from YAML."""
 
 
 class _HeadMeta(msgspec.Struct):
@@ -197,7 +197,7 @@ class _HeadMeta(msgspec.Struct):
 
 
 class Head(msgspec.Struct, rename="camel"):
-    """Just enough of an object to know what it is."""
+    """The part of an object that identifies it."""
 
     api_version: str = ""
     kind: str = ""
@@ -214,16 +214,16 @@ _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def decode_object(data: Wire) -> KubeObject:
-    """The object that JSON or plain values say; ObjectError if they do not say one we know."""
+    """Decode an object from JSON or plain values; raise ObjectError for other kinds."""
     head = read_head(data)
     kind = find_kind(head.kind, head.api_version)
     if kind is None:
-        raise ObjectError(head.identity, "kind", head.kind, "not a kind that is read here")
+        raise ObjectError(head.identity, "kind", head.kind, "unknown kind")
     return decode_as(kind, data)
 
 
 def read_head(data: Wire) -> Head:
-    """What an object says that it is; what of that has the wrong type reads as empty."""
+    """Return the identity of an object; fields of the wrong type read as empty."""
     try:
         return msgspec.convert(data, Head) if isinstance(data, dict) else _read_head(data)
     except _UNREADABLE:
@@ -231,16 +231,16 @@ def read_head(data: Wire) -> Head:
 
 
 def decode_as(kind: Kind, data: Wire) -> KubeObject:
-    """The object, which is known to be of that kind."""
+    """Decode an object of a known kind."""
     try:
         if isinstance(data, dict):
-            return settle(msgspec.convert(data, kind.type), kind)
-        return settle(_decoder(kind)(data), kind)
+            return apply_defaults(msgspec.convert(data, kind.type), kind)
+        return apply_defaults(_decoder(kind)(data), kind)
     except _UNREADABLE as error:
-        return settle(_decode_again(kind, data, str(error)), kind)
+        return apply_defaults(_decode_again(kind, data, str(error)), kind)
 
 
-_OLDER_EVENTS = {
+_CORE_EVENT_FIELDS = {
     "involvedObject": "regarding",
     "message": "note",
     "source": "deprecatedSource",
@@ -249,15 +249,15 @@ _OLDER_EVENTS = {
     "count": "deprecatedCount",
     "reportingComponent": "reportingController",
 }
-"""How the older API (v1) calls what the newer calls otherwise."""
+"""Fields of core/v1 events by their name in events.k8s.io/v1."""
 
 
 def decode_event(data: Wire) -> Event:
-    """The event, in the words of whichever of the two APIs wrote it."""
+    """Decode an event of core/v1 or events.k8s.io/v1."""
     plain = _plain(data, EVENTS.name)
     if not isinstance(plain, dict):
         raise ObjectError(EVENTS.name, "", plain, "not an object")
-    named: JsonObject = {_OLDER_EVENTS.get(key, key): value for key, value in plain.items()}
+    named: JsonObject = {_CORE_EVENT_FIELDS.get(key, key): value for key, value in plain.items()}
     found = decode_as(EVENTS, named)
     if not isinstance(found, Event) or not found.metadata.name:
         raise ObjectError(EVENTS.name, "metadata.name", None, "is missing")
@@ -265,7 +265,7 @@ def decode_event(data: Wire) -> Event:
 
 
 def encode(obj: KubeObject) -> bytes:
-    """The object as JSON, with its kind and version."""
+    """Encode an object as JSON, with its kind and version."""
     kind = find_kind(type(obj).__name__)
     if kind is not None and not (obj.kind and obj.api_version):
         obj = msgspec.structs.replace(obj, kind=kind.name, api_version=kind.api_version)
@@ -278,7 +278,7 @@ def _decoder(kind: Kind) -> Callable[[bytes | memoryview | msgspec.Raw], KubeObj
 
 
 def _decode_again(kind: Kind, data: Wire, first_error: str) -> KubeObject:
-    """The object without its nulls, or the error with its place."""
+    """Decode the object without its nulls, or raise the error with its field."""
     plain = _plain(data, _identity(kind, data))
     message = first_error
     try:
@@ -301,7 +301,7 @@ def _identity(kind: Kind, data: Wire) -> str:
 
 
 def _plain(data: Wire, identity: str = "object") -> JsonValue:
-    """The plain values of an object; ObjectError where it is not even JSON."""
+    """Return the plain values of an object; raise ObjectError if it is not JSON."""
     try:
         plain: JsonValue = data if isinstance(data, dict) else msgspec.json.decode(data)
     except RecursionError:
@@ -314,7 +314,7 @@ def _plain(data: Wire, identity: str = "object") -> JsonValue:
 
 
 def without_nulls(value: JsonValue) -> JsonValue:
-    """The value without the keys whose value is null, at any depth."""
+    """Return the value without keys whose value is null, at any depth."""
     if isinstance(value, dict):
         return {k: without_nulls(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What sections of the files that people write share: names, counts, durations, amounts."""
+"""Types and checks that configuration files share: names, counts, durations, amounts."""
 
 from __future__ import annotations
 
@@ -16,53 +16,53 @@ from bayplan.kube.quantity import QuantityError, parse
 
 T = TypeVar("T")
 Duration = str | int | float
-"""As `parse_duration` reads it; a number is seconds."""
+"""A text for `parse_duration`, or a number of seconds."""
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=200)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=100_000)]
 
 
 class Section(msgspec.Struct, rename="camel", kw_only=True, forbid_unknown_fields=True):
-    """Base: what is not known is an error."""
+    """Base of configuration sections; an unknown field is an error."""
 
 
 def seconds(value: Duration, path: str) -> float:
-    """A duration in seconds."""
+    """Return a duration in seconds; raise FieldProblem if it is not valid."""
     if isinstance(value, str):
         try:
             return parse_duration(value)
         except DurationError as error:
             raise FieldProblem(path, str(error)) from None
     if value < 0:
-        raise FieldProblem(path, f"{value} is less than nothing")
+        raise FieldProblem(path, f"{value} is negative")
     return float(value)
 
 
-def find(known: Mapping[str, T], name: str, path: str, what: str) -> T:
-    """What a name stands for; if nothing, the names that exist are told."""
+def look_up(known: Mapping[str, T], name: str, path: str, what: str) -> T:
+    """Return the value of a name; raise FieldProblem with the known names if it is unknown."""
     if name not in known:
         raise FieldProblem(path, no_such(what, name, known))
     return known[name]
 
 
-def once(found: Mapping[str, object], name: str, path: str) -> None:
-    """A name must not be there yet."""
+def check_unique(found: Mapping[str, object], name: str, path: str) -> None:
+    """Raise FieldProblem if a name is already used."""
     if name in found:
-        raise FieldProblem(path, f"{name!r} is there twice")
+        raise FieldProblem(path, f"duplicate {name!r}")
 
 
 def check_quantities(amounts: Mapping[str, Quantity], path: str) -> None:
-    """Amounts must be quantities, and not less than nothing."""
+    """Raise FieldProblem unless all amounts are quantities and not negative."""
     for name, value in amounts.items():
         try:
             amount = parse(value)
         except QuantityError as error:
             raise FieldProblem(f"{path}.{name}", str(error)) from None
         if amount < 0:
-            raise FieldProblem(f"{path}.{name}", f"{value} is less than nothing")
+            raise FieldProblem(f"{path}.{name}", f"{value} is negative")
 
 
 def check_labels(labels: Mapping[str, str], path: str) -> None:
-    """Keys and values must be what Kubernetes takes as such."""
+    """Raise FieldProblem unless keys and values are valid labels."""
     checks: tuple[tuple[Callable[[str], bool], int], ...] = (
         (is_qualified_name, 0),
         (is_label_value, 1),
@@ -70,4 +70,4 @@ def check_labels(labels: Mapping[str, str], path: str) -> None:
     for pair in labels.items():
         for check, part in checks:
             if not check(pair[part]):
-                raise FieldProblem(f"{path}.{pair[0]}", f"{pair[part]!r} is no label")
+                raise FieldProblem(f"{path}.{pair[0]}", f"{pair[part]!r} is not a valid label")

@@ -1,4 +1,4 @@
-"""Leases: who holds a role now, and until when."""
+"""Leases for leader election."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from bayplan.kube.meta import KubeObject, Struct
 
 
 class LeaseSpec(Struct):
-    """Who holds the lease, since when, and how long each renewal is good for."""
+    """The holder of a lease, since when, and how long each renewal lasts."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -20,6 +20,6 @@ class LeaseSpec(Struct):
 
 
 class Lease(KubeObject):
-    """A role that one holder has at a time."""
+    """A lease that one holder has at a time."""
 
     spec: LeaseSpec = msgspec.field(default_factory=LeaseSpec)

@@ -1,4 +1,4 @@
-"""Devices that pods claim: what of claims and classes decides where pods can go."""
+"""Resource claims and device classes, as far as scheduling reads them."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from bayplan.kube.nodes import NodeSelector
 
 GROUP = "resource.k8s.io"
 EXTENDED_PREFIX = "deviceclass.resource.kubernetes.io/"
-"""Followed by a class's name: an extended resource that any pod can ask for a device of it by."""
+"""Prefix of the extended resource by which a pod can request a device of a class."""
 
 
 class SubRequest(Struct):
-    """One of several devices of which the first that can be had is taken."""
+    """One of several alternatives, of which the first available is allocated."""
 
     name: str = ""
     device_class_name: str = ""
 
 
 class ExactRequest(Struct):
-    """A device of one class."""
+    """A request for a device of one class."""
 
     device_class_name: str = ""
 
 
 class DeviceRequest(Struct):
-    """What a claim asks for; the class stood here itself before v1beta2."""
+    """One request of a claim; before v1beta2 the class was a field of it."""
 
     name: str = ""
     exactly: ExactRequest | None = None
@@ -35,25 +35,25 @@ class DeviceRequest(Struct):
 
 
 class DeviceClaim(Struct):
-    """All that a claim asks for."""
+    """The device requests of a claim."""
 
     requests: list[DeviceRequest] = []
 
 
 class ResourceClaimSpec(Struct):
-    """What is asked for."""
+    """The spec of a resource claim."""
 
     devices: DeviceClaim = msgspec.field(default_factory=DeviceClaim)
 
 
 class AllocationResult(Struct):
-    """What was given; where it can be used, if not everywhere."""
+    """The allocation of a claim, and the nodes where it can be used, if not all."""
 
     node_selector: NodeSelector | None = None
 
 
 class ConsumerReference(Struct):
-    """Who may use a claim."""
+    """A consumer of a claim, such as a pod."""
 
     resource: str = ""
     name: str = ""
@@ -61,26 +61,26 @@ class ConsumerReference(Struct):
 
 
 class ResourceClaimStatus(Struct):
-    """What was given, and to whom."""
+    """The allocation of a claim, and its consumers."""
 
     allocation: AllocationResult | None = None
     reserved_for: list[ConsumerReference] = []
 
 
 class ResourceClaim(KubeObject):
-    """A claim to devices."""
+    """A claim for devices."""
 
     spec: ResourceClaimSpec = msgspec.field(default_factory=ResourceClaimSpec)
     status: ResourceClaimStatus = msgspec.field(default_factory=ResourceClaimStatus)
 
 
 class DeviceClassSpec(Struct):
-    """What of a class matters to pods that do not name it."""
+    """The extended resource of a device class."""
 
     extended_resource_name: str | None = None
 
 
 class DeviceClass(KubeObject):
-    """A kind of device."""
+    """A class of devices."""
 
     spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)

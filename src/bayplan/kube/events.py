@@ -1,4 +1,4 @@
-"""Events: what a controller tells people about an object."""
+"""Events: reports of controllers about objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EventType = Literal["Normal", "Warning"]
 
 
 class EventSeries(Struct):
-    """How often the same thing happened, and when last."""
+    """How often an event was repeated, and when last."""
 
     count: int
     last_observed_time: str

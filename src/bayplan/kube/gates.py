@@ -1,4 +1,4 @@
-"""Feature gates: named behaviours that can be switched off to get exactly what was before them."""
+"""Feature gates: features that can be turned off, which restores the behaviour before them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULTS: Mapping[str, bool] = MappingProxyType(
     }
 )
 
-_WORDS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_BOOLEANS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
 class GateError(ValueError):
@@ -27,30 +27,30 @@ class GateError(ValueError):
 
 
 class FeatureGates:
-    """Which gates are on; immutable, equal by what it says."""
+    """The state of all gates; immutable, comparable and hashable."""
 
     __slots__ = ("_states",)
 
     def __init__(self, settings: Mapping[str, bool] | None = None) -> None:
         for name in settings or {}:
-            _known(name)
+            _check_known(name)
         self._states: Mapping[str, bool] = MappingProxyType({**DEFAULTS, **(settings or {})})
 
     @classmethod
     def parse(cls, text: str) -> FeatureGates:
-        """Gates as a flag has them: `A=true,B=false`; what is not named keeps its default."""
+        """Parse a flag value such as `A=true,B=false`; other gates keep their defaults."""
         return cls(dict(_setting(part) for part in text.split(",") if part.strip()))
 
     def enabled(self, name: str) -> bool:
-        """Whether the gate is on."""
-        return self._states[_known(name)]
+        """Return whether a gate is on."""
+        return self._states[_check_known(name)]
 
     def with_gate(self, name: str, on: bool) -> FeatureGates:
-        """The same gates with one of them set."""
+        """Return these gates with one of them set."""
         return FeatureGates({**self._states, name: on})
 
     def as_dict(self) -> dict[str, bool]:
-        """Every gate and its state."""
+        """Return every gate and its state."""
         return dict(self._states)
 
     def __eq__(self, other: object) -> bool:
@@ -60,19 +60,19 @@ class FeatureGates:
         return hash(frozenset(self._states.items()))
 
     def __repr__(self) -> str:
-        said = ",".join(f"{name}={str(on).lower()}" for name, on in self._states.items())
-        return f"FeatureGates({said})"
+        states = ",".join(f"{name}={str(on).lower()}" for name, on in self._states.items())
+        return f"FeatureGates({states})"
 
 
 def _setting(part: str) -> tuple[str, bool]:
-    name, equals, word = (piece.strip() for piece in part.partition("="))
-    if not equals or word.lower() not in _WORDS:
+    name, equals, value = (piece.strip() for piece in part.partition("="))
+    if not equals or value.lower() not in _BOOLEANS:
         raise GateError(f"feature gate {part.strip()[:80]!r}: write it as Name=true or Name=false")
-    return _known(name), _WORDS[word.lower()]
+    return _check_known(name), _BOOLEANS[value.lower()]
 
 
-def _known(name: str) -> str:
+def _check_known(name: str) -> str:
     if name not in DEFAULTS:
         known = ", ".join(sorted(DEFAULTS))
-        raise GateError(f"unknown feature gate {name[:80]!r}; known are {known}")
+        raise GateError(f"unknown feature gate {name[:80]!r}; known gates: {known}")
     return name

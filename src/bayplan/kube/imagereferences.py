@@ -1,12 +1,12 @@
-"""Image references: what a pod writes in `image:`, read the way every runtime reads it.
+"""Image references, as in the `image` field of a container, parsed as container runtimes do.
 
     [registry[:port]/]path[:tag][@algorithm:hex]
 
 A reference is *familiar* as a user writes it (`busybox`) and *normal* once its registry, its
 `library/` and its default tag are filled in (`docker.io/library/busybox:latest`). The image manager
-hands the familiar form on to the runtime, with nothing but the tag added, and keeps records by the
-familiar name; the puller and the store work on the normal form, with a tag or a digest; the API
-server asks only for the tag, from which it defaults the pull policy.
+passes the familiar form to the runtime, with only the tag added, and keeps records by the familiar
+name; the puller and the store use the normal form, with a tag or a digest; the API server reads
+only the tag, from which it defaults the pull policy.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InvalidReferenceError(ValueError):
 
 
 class Repository(NamedTuple):
-    """Where the images of one name are kept."""
+    """A repository of a registry."""
 
     registry: str
     path: str
@@ -51,7 +51,7 @@ class Repository(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImageReference:
-    """A normal reference: registry and path are whole; tag and digest as written, if they were."""
+    """A normalised reference: full registry and path; tag and digest as written, if any."""
 
     registry: str
     path: str
@@ -65,22 +65,22 @@ class ImageReference:
 
     @property
     def familiar_repository(self) -> str:
-        """The repository without what goes without saying, as in `busybox`."""
+        """The repository without the default registry and `library/`, as in `busybox`."""
         if self.registry != DEFAULT_REGISTRY:
             return str(self.repository)
         return self.path.removeprefix(_OFFICIAL_PREFIX)
 
     @property
     def target(self) -> str:
-        """What to ask the registry for; a digest wins over a tag."""
+        """The digest or tag to request from the registry; a digest wins over a tag."""
         return self.digest or self.tag
 
     def with_default_tag(self) -> ImageReference:
-        """The same reference; `latest` if it names neither a tag nor a digest."""
+        """Return this reference, with `latest` if it has neither a tag nor a digest."""
         return self if self.tag or self.digest else replace(self, tag=DEFAULT_TAG)
 
     def to_pull(self) -> ImageReference:
-        """The same reference with a digest or a tag, and not both."""
+        """Return this reference with a digest or a tag, not both."""
         return replace(self, tag="") if self.digest else self.with_default_tag()
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class ImageReference:
 
 
 def parse_image(text: str) -> ImageReference:
-    """Read a reference and fill in its registry and path; no default tag is added.
+    """Parse a reference and add its default registry and path; no default tag is added.
 
     >>> str(parse_image("busybox@sha256:" + "0" * 64))[:24]
     'docker.io/library/busybo'
@@ -106,25 +106,25 @@ def parse_image(text: str) -> ImageReference:
 
 
 def with_default_tag(text: str) -> str:
-    """The reference as written, with `:latest` added where it has neither tag nor digest."""
+    """Return the reference as written, with `:latest` added if it has neither tag nor digest."""
     reference = parse_image(text)
     return text if reference.tag or reference.digest else f"{text}:{DEFAULT_TAG}"
 
 
 def without_tag_or_digest(text: str) -> str:
-    """The name as written, without its tag and digest: the key of credential records."""
+    """Return the name as written, without tag and digest: the key of credential records."""
     parse_image(text)
     return _match(text)["name"]
 
 
 def image_id(text: str) -> str | None:
-    """`sha256:…` if the text is an image's id (with or without its algorithm), else None."""
+    """Return `sha256:…` if the text is an image ID (with or without algorithm), else None."""
     match = _IMAGE_ID.fullmatch(text)
     return f"sha256:{match['hex']}" if match else None
 
 
 def is_digest(text: str) -> bool:
-    """Say whether a text is a digest that we can verify."""
+    """Return whether a text is a digest that can be verified."""
     return _VERIFIABLE_DIGEST.fullmatch(text) is not None
 
 
@@ -132,27 +132,27 @@ def _match(text: str) -> re.Match[str]:
     match = _REFERENCE.fullmatch(text)
     if match and not _IMAGE_ID.fullmatch(text) and _is_lower(_split_registry(match["name"])[1]):
         return match
-    raise InvalidReferenceError(_why_not(text))
+    raise InvalidReferenceError(_invalid_reason(text))
 
 
 def _is_lower(path: str) -> bool:
-    """Only a registry may have capitals, as any host may."""
+    """Return whether a path is lower case; only a registry may have capitals, as any host."""
     return path == path.lower()
 
 
-def _why_not(text: str) -> str:
-    """Say which of the usual mistakes was made."""
+def _invalid_reason(text: str) -> str:
+    """Return which of the usual mistakes was made."""
     if not text:
         return "an image reference must not be empty"
     if _IMAGE_ID.fullmatch(text):
-        return f"{text!r}: an image's id is not a reference to pull"
+        return f"{text!r}: an image ID cannot be pulled"
     if _REFERENCE.fullmatch(text.lower()):
         return f"{text!r}: the repository's name must be lower case"
     return f"{text!r} is not an image reference of the form [registry/]name[:tag][@digest]"
 
 
 def _split_registry(name: str) -> tuple[str, str]:
-    """A first component is a registry if it could not be anything else."""
+    """Split a name into registry and path, with their defaults."""
     first, slash, rest = name.partition("/")
     if slash and _looks_like_registry(first):
         registry, path = first, rest
@@ -166,7 +166,7 @@ def _split_registry(name: str) -> tuple[str, str]:
 
 
 def _looks_like_registry(component: str) -> bool:
-    """A host has a dot, a port or a capital, which a path has not; `localhost` is one as well."""
+    """Return whether a component is a host: with a dot, a port or a capital, or `localhost`."""
     return (
         "." in component
         or ":" in component

@@ -1,8 +1,8 @@
-"""What each kind is called by the API: its group, version, plural and scope.
+"""The API names of each kind: its group, version, plural and scope.
 
-The one table of names: the codec decodes some of these kinds into types, the client makes requests
-for them, the embedded API server serves them. What else each of these knows about a kind stands
-with it. Kinds that only a cluster's own CRDs know are asked for (`Client.discover`).
+This is the only table of names: the codec decodes some of these kinds into types, the client makes
+requests for them, the embedded API server serves them. Kinds of other CRDs are discovered from the
+API server (`Client.discover`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bayplan.kube.devices import GROUP as DEVICES
-from bayplan.kube.queueing import GROUP as QUEUEING
+from bayplan.kube.volcano import GROUP as QUEUEING
 
 
 class KindNames(NamedTuple):
-    """A kind as the API names it."""
+    """The API names of a kind."""
 
     group: str
     version: str
@@ -25,12 +25,12 @@ class KindNames(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """What `apiVersion` says on the wire: `group/version`, or the version of the core group."""
+        """The value of `apiVersion`: `group/version`, or the version alone for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def resource(self) -> str:
-        """The plural with its group, as `kubectl` and messages of the API name it."""
+        """The plural with its group, as in `kubectl` and messages of the API server."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
@@ -143,7 +143,7 @@ _BY_KIND = {names.kind: names for names in reversed(NAMES)}
 
 
 def names_of(kind: str, group: str | None = None) -> KindNames:
-    """The names of a kind; the group is needed only for one that several have, such as Event.
+    """Return the names of a kind; the group is needed only for a kind of several groups.
 
     >>> names_of("CSINode").resource
     'csinodes.storage.k8s.io'

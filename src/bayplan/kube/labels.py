@@ -1,4 +1,4 @@
-"""Well-known labels of nodes and volumes, and what they were called before."""
+"""Well-known labels of nodes and volumes, and their deprecated names."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type"
 
 
 def instance_type(labels: Mapping[str, str]) -> str:
-    """The type of a node's machine; empty if its labels do not say."""
+    """Return the instance type of a node; empty if its labels have none."""
     return labels.get(INSTANCE_TYPE) or labels.get(BETA_INSTANCE_TYPE, "")

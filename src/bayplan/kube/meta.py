@@ -1,4 +1,4 @@
-"""What every Kubernetes object has: identity, labels, owners."""
+"""What every Kubernetes object has: metadata, labels, owners."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 Weight = Annotated[int, msgspec.Meta(ge=1, le=100)]
 Quantity = str | int | float
-"""A quantity as written; `bayplan.kube.quantity` gives it its exact value."""
+"""A quantity as written; `bayplan.kube.quantity` has its exact value."""
 
 
 class Struct(
     msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True, gc=False, dict=False
 ):
-    """Base of all API types: camelCase on the wire, absent where it says nothing."""
+    """Base of all API types: camelCase on the wire, defaults omitted."""
 
 
 class OwnerReference(Struct):
-    """Who made this object."""
+    """An owner of an object."""
 
     api_version: str = ""
     kind: str = ""
@@ -36,7 +36,7 @@ class OwnerReference(Struct):
 
 
 class ObjectMeta(Struct):
-    """Identity and bookkeeping of an object."""
+    """The metadata of an object."""
 
     name: str = ""
     generate_name: str = ""
@@ -59,7 +59,7 @@ class ObjectMeta(Struct):
 
 
 class KubeObject(Struct):
-    """An object that the API server stores, with the identity it is known by."""
+    """An object of the Kubernetes API."""
 
     api_version: str = ""
     kind: str = ""
@@ -98,7 +98,7 @@ class LabelSelector(Struct):
 
 
 class ObjectReference(Struct):
-    """A pointer to another object."""
+    """A reference to another object."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,4 +1,4 @@
-"""What Kubernetes accepts as a name, a label key and a label value."""
+"""Validity of names, label keys and label values, as Kubernetes checks them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_LABEL = 63
 
 
 def is_qualified_name(text: str) -> bool:
-    """Whether it is a label key: a name of up to 63 characters, perhaps after a DNS prefix."""
+    """Return whether a text is a label key: up to 63 characters, with an optional DNS prefix."""
     return len(text) <= MAX_NAME + 1 + MAX_LABEL and _is_qualified_name(text)
 
 
@@ -31,20 +31,20 @@ def _is_qualified_name(text: str) -> bool:
 
 
 def is_label_value(text: str) -> bool:
-    """Whether it can be a label's value; the empty one can."""
+    """Return whether a text is a label value, which may be empty."""
     return not text or (len(text) <= MAX_LABEL and _LABEL_NAME.fullmatch(text) is not None)
 
 
 def is_subdomain(text: str) -> bool:
-    """Whether it is a DNS subdomain, as most objects' names are."""
+    """Return whether a text is a DNS subdomain, as the names of most objects are."""
     return 0 < len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
 
 
 def is_dns_label(text: str) -> bool:
-    """Whether it is one label of a DNS name, as the name of a namespace must be."""
+    """Return whether a text is a DNS label, as the name of a namespace must be."""
     return len(text) <= MAX_LABEL and _ONE_LABEL.fullmatch(text) is not None
 
 
 def is_object_name(text: str) -> bool:
-    """Whether it can name any object: printable ASCII without `/` or `%`, as in a URL's path."""
+    """Return whether a text can be a path segment, as every object name: no `/` or `%`."""
     return _PATH_SEGMENT.fullmatch(text) is not None and text not in {".", ".."}

@@ -1,4 +1,4 @@
-"""Nodes, and the selectors that pick them."""
+"""Nodes and node selectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class Taint(Struct):
-    """What keeps pods away from a node unless they tolerate it."""
+    """A taint that keeps pods off a node unless they tolerate it."""
 
     key: str
     effect: TaintEffect
@@ -20,14 +20,14 @@ class Taint(Struct):
 
 
 class ContainerImage(Struct):
-    """An image that a node already has."""
+    """An image that is present on a node."""
 
     names: list[str] = []
     size_bytes: Size = 0
 
 
 class NodeSpec(Struct):
-    """How a node was set up."""
+    """The spec of a node."""
 
     provider_id: str = msgspec.field(default="", name="providerID")
     unschedulable: bool = False
@@ -35,13 +35,13 @@ class NodeSpec(Struct):
 
 
 class NodeSystemInfo(Struct):
-    """What a node's kubelet says of itself."""
+    """Versions that a kubelet reports."""
 
     kubelet_version: str = ""
 
 
 class NodeStatus(Struct):
-    """What a node says of itself."""
+    """The status of a node."""
 
     capacity: dict[str, Quantity] = {}
     allocatable: dict[str, Quantity] = {}

@@ -1,4 +1,4 @@
-"""Pods: what they ask for and where they run."""
+"""Pods, as far as scheduling reads them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from bayplan.kube.volumes import Volume
 
 ResourceMap = dict[str, Quantity]
 POD_SCHEDULED = "PodScheduled"
-"""The type of the condition that says whether a pod has a node, and why not."""
+"""The type of the condition that reports whether a pod is scheduled."""
 
 
 class ResourceRequirements(Struct):
@@ -35,7 +35,7 @@ class ResourceRequirements(Struct):
 
 
 class ContainerPort(Struct):
-    """A port of a container, and the host's port it takes."""
+    """A port of a container, and the host port it uses."""
 
     container_port: Port = 0
     host_port: Port = 0
@@ -44,7 +44,7 @@ class ContainerPort(Struct):
 
 
 class ContainerRestartRule(Struct):
-    """What to do when a container exits in some way."""
+    """The action for a container that exits in some way."""
 
     action: str = ""
 
@@ -64,7 +64,7 @@ class Container(Struct):
 
 
 class Toleration(Struct):
-    """What a pod puts up with."""
+    """A toleration of taints."""
 
     key: str = ""
     operator: Literal["Exists", "Equal", "Lt", "Gt", ""] = "Equal"
@@ -74,7 +74,7 @@ class Toleration(Struct):
 
 
 class NodeAffinity(Struct):
-    """Which nodes a pod needs, and which it likes."""
+    """Required and preferred nodes of a pod."""
 
     required: NodeSelector | None = msgspec.field(
         default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
@@ -85,7 +85,7 @@ class NodeAffinity(Struct):
 
 
 class PodAffinityTerm(Struct):
-    """Pods, by label and namespace, and the topology in which to meet or avoid them."""
+    """Other pods, by label and namespace, and the topology in which to join or avoid them."""
 
     topology_key: str
     label_selector: LabelSelector | None = None
@@ -96,7 +96,7 @@ class PodAffinityTerm(Struct):
 
 
 class WeightedPodAffinityTerm(Struct):
-    """A term that adds to (or takes from) a node's score."""
+    """A term that adds to, or subtracts from, a node's score."""
 
     weight: Weight
     pod_affinity_term: PodAffinityTerm
@@ -122,7 +122,7 @@ class Affinity(Struct):
 
 
 class TopologySpreadConstraint(Struct):
-    """How evenly pods are to be spread over a topology."""
+    """How evenly pods must be spread over a topology."""
 
     max_skew: Positive
     topology_key: str
@@ -135,19 +135,19 @@ class TopologySpreadConstraint(Struct):
 
 
 class PodSchedulingGate(Struct):
-    """A reason not to look at this pod yet."""
+    """A gate that keeps a pod from being scheduled until it is removed."""
 
     name: str
 
 
 class LocalObjectReference(Struct):
-    """A name in the same namespace."""
+    """A reference to an object in the same namespace."""
 
     name: str = ""
 
 
 class PodResourceClaim(Struct):
-    """A claim to devices: one that is there, or one that is made for the pod after a template."""
+    """A resource claim of a pod: an existing one, or one created from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -155,7 +155,7 @@ class PodResourceClaim(Struct):
 
 
 class PodSpec(Struct):
-    """What a pod asks for."""
+    """The spec of a pod."""
 
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -183,7 +183,7 @@ class PodSpec(Struct):
 
 
 class ContainerStatus(Struct):
-    """What of a container's status scheduling reads: resources during an in-place resize."""
+    """The resources of a container during an in-place resize."""
 
     name: str = ""
     allocated_resources: ResourceMap = {}
@@ -191,14 +191,14 @@ class ContainerStatus(Struct):
 
 
 class PodResourceClaimStatus(Struct):
-    """The claim that was made for a pod after a template; none if none is needed."""
+    """The claim that was created from a template for a pod; None if none is needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class PodStatus(Struct):
-    """Where a pod stands."""
+    """The status of a pod."""
 
     phase: str = "Pending"
     conditions: list[Condition] = []
@@ -215,14 +215,14 @@ class PodStatus(Struct):
 
 
 class Pod(KubeObject):
-    """The unit that is placed."""
+    """A pod."""
 
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has ended, so that it uses nothing any more."""
+        """Whether it has ended, so that it uses no resources."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property

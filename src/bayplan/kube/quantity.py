@@ -1,13 +1,12 @@
-"""Exact quantities: what "1.5Gi", "100m" or "12e6" mean, rounded and printed as Kubernetes does.
+"""Exact quantities such as "1.5Gi", "100m" or "12e6", rounded and printed as Kubernetes does.
 
-The rules, as the API machinery keeps them: a value finer than a billionth rounds up, away from zero
-(who asks for something gets something); a value with a binary suffix is capped at 2^63-1; reading a
-quantity as whole or thousandth units rounds up, away from zero. Values are exact fractions, never
-floats.
+The rules are those of the API machinery: a value finer than a billionth rounds up, away from zero;
+a value with a binary suffix is capped at 2^63-1; conversion to whole or thousandth units rounds up,
+away from zero. Values are exact fractions, never floats.
 
-Where this module is stricter, it is to keep garbage out: a quantity needs at least one digit (the
-API machinery reads "Ki" as zero), and absurdly long numbers or exponents are refused instead of
-overflowing. Strings repeat heavily in a cluster, so readings are cached.
+This module is stricter where invalid input would pass: a quantity needs at least one digit (the API
+machinery reads "Ki" as zero), and very long numbers or exponents are refused instead of
+overflowing. The same strings occur many times in a cluster, so parsed values are cached.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from bayplan.kube.meta import Quantity
 
 MAX_INT64 = 2**63 - 1
 MAX_LENGTH = 256
-"""Longer strings are refused unread; no real quantity comes near."""
+"""Longer strings are refused without parsing."""
 MAX_EXPONENT = 1000
 
 _NANO = 10**9
@@ -43,7 +42,7 @@ _CACHED = 1 << 16
 
 
 class QuantityError(ValueError):
-    """A quantity that Kubernetes would not accept, or that no cluster can mean."""
+    """A quantity that Kubernetes would not accept, or that is absurdly large."""
 
     def __init__(self, written: object, problem: str) -> None:
         text = repr(written) if not isinstance(written, str) else repr(written[:40])
@@ -51,7 +50,7 @@ class QuantityError(ValueError):
 
 
 class Style(enum.Enum):
-    """How a quantity was written, and so how it is printed."""
+    """The suffix style of a quantity, which it is printed with."""
 
     DECIMAL = "DecimalSI"
     BINARY = "BinarySI"
@@ -59,7 +58,7 @@ class Style(enum.Enum):
 
 
 class _Reading(NamedTuple):
-    """A quantity once read; with its own spelling where Kubernetes keeps that."""
+    """A parsed quantity, with its original spelling where Kubernetes keeps it."""
 
     amount: Fraction
     style: Style
@@ -67,33 +66,33 @@ class _Reading(NamedTuple):
 
 
 def parse(q: Quantity) -> Fraction:
-    """The exact value of a quantity, rounded only where Kubernetes does (to billionths, up)."""
+    """Return the exact value of a quantity, rounded up to billionths as Kubernetes does."""
     return _read(q).amount
 
 
 def value(q: Quantity) -> int:
-    """The quantity in whole units, rounded up away from zero."""
+    """Return the quantity in whole units, rounded up away from zero."""
     return _value(q)
 
 
 def milli_value(q: Quantity) -> int:
-    """The quantity in thousandths, rounded up away from zero."""
+    """Return the quantity in thousandths, rounded up away from zero."""
     return _milli_value(q)
 
 
-def format(q: Quantity) -> str:  # noqa: A001 - the room's callers say quantity.format(...)
-    """The quantity as Kubernetes prints it back."""
+def format(q: Quantity) -> str:  # noqa: A001 - called as quantity.format(...)
+    """Return the quantity as Kubernetes prints it."""
     reading = _read(q)
     return reading.spelling or format_amount(reading.amount, reading.style)
 
 
 def format_amount(amount: Fraction | int, style: Style = Style.DECIMAL) -> str:
-    """An amount in canonical form: no fraction, the largest suffix that loses nothing."""
+    """Return an amount in canonical form: no fraction, the largest suffix without rounding."""
     exact = Fraction(amount)
     if exact == 0:
         return "0"
     if style is Style.BINARY and (abs(exact) < 1024 or exact.denominator != 1):
-        style = Style.DECIMAL  # a binary suffix would round, or say nothing
+        style = Style.DECIMAL  # a binary suffix would round, or is not needed
     if style is Style.BINARY:
         return _format_binary(int(exact))
     return _format_decimal(exact, style)
@@ -127,7 +126,7 @@ def _read(q: Quantity) -> _Reading:
 
 
 def _number_text(q: float) -> str:
-    """A JSON or YAML number in the digits it would be sent with."""
+    """Return a JSON or YAML number in the digits it would be sent with."""
     if isinstance(q, bool) or not isinstance(q, int | float):
         raise QuantityError(q, "not a number or a string")
     if isinstance(q, int):
@@ -150,7 +149,7 @@ def _scale(match: re.Match[str], q: Quantity) -> tuple[int, int, Style]:
 
 
 def _scaled(match: re.Match[str], base: int, exponent: int) -> Fraction:
-    """The written number times base**exponent, rounded up to billionths away from zero."""
+    """Return the written number times base**exponent, rounded up to billionths away from zero."""
     part = match["part"] or ""
     amount = Fraction(int((match["whole"] + part) or "0"), 10 ** len(part))
     amount *= Fraction(base) ** exponent
@@ -163,12 +162,12 @@ def _away_from_zero(amount: Fraction) -> int:
 
 
 def _kept_spelling(match: re.Match[str], text: str, base: int, exponent: int) -> str | None:
-    """The text itself where the API machinery deems it canonical and prints it unchanged."""
+    """Return the text itself where the API machinery prints it unchanged."""
     whole, part = match["whole"].lstrip("0") or "0", match["part"] or ""
     digits = whole + part
     if base == 2:
-        room = 14 - len(whole) - exponent * 3 // 10
-        return text if not part and room >= 0 and int(digits) % 8 else None
+        spare_digits = 14 - len(whole) - exponent * 3 // 10
+        return text if not part and spare_digits >= 0 and int(digits) % 8 else None
     scale = exponent - len(part)
     if len(digits) > 18 or scale < -9 or scale % 3 or digits.endswith("000") or digits[0] == "0":
         return None

@@ -1,4 +1,4 @@
-"""What is registered with an API server: webhooks, and node groups that are declared."""
+"""Webhook configurations, and node groups declared as objects."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from bayplan.kube.meta import KubeObject, Struct
 
 
 class ServiceReference(Struct):
-    """The service that a webhook is behind."""
+    """The service of a webhook."""
 
     namespace: str = ""
     name: str = ""
 
 
 class WebhookClientConfig(Struct):
-    """How the API server finds a webhook, and whom it trusts there."""
+    """How the API server connects to a webhook, and the CA it trusts."""
 
     url: str | None = None
     service: ServiceReference | None = None
@@ -31,20 +31,20 @@ class Webhook(Struct):
 
 
 class WebhookConfiguration(KubeObject):
-    """Whom the API server asks before it stores something."""
+    """Webhooks that the API server calls before it stores objects."""
 
     webhooks: list[Webhook] = []
 
 
 class MutatingWebhookConfiguration(WebhookConfiguration):
-    """Those who may change it."""
+    """Webhooks that may change objects."""
 
 
 class ValidatingWebhookConfiguration(WebhookConfiguration):
-    """Those who may refuse it."""
+    """Webhooks that may refuse objects."""
 
 
 class NodeGroup(KubeObject):
-    """A node group as it is declared in the cluster; whoever plans with it reads the spec."""
+    """A node group declared as an object; the autoscaler parses its spec."""
 
     spec: dict[str, object] = {}

@@ -1,13 +1,13 @@
-"""What a pod asks of a node, as Kubernetes counts it.
+"""The resource requests of a pod, as Kubernetes counts them.
 
 Containers run together, so their requests add up; init containers run before them one at a time, so
 the largest counts, on top of the sidecars (init containers that restart always) started before it.
 Pod-level cpu, memory and huge pages replace the sum. Overhead comes on top. During an in-place
-resize the kubelet's status says what it has set aside and what runs; the largest of wish, promise
-and fact counts, without the wish where the kubelet called it infeasible.
+resize the kubelet's status has the allocated and the actual resources; the largest of desired,
+allocated and actual counts, without the desired ones if the kubelet reports them as infeasible.
 
 The API server's defaults are applied too, so that a manifest counts like the object it becomes:
-where only a limit is given it is also the request, and every amount is rounded up to thousandths.
+a limit without a request is also the request, and every amount is rounded up to thousandths.
 Sums are then exact in thousandths; only the total is rounded up to whole units.
 """
 
@@ -32,35 +32,36 @@ _View = Callable[[Container], Millis]
 
 
 def pod_requests(pod: Pod) -> dict[str, int]:
-    """The pod's requests: cpu in thousandths, all else in whole units."""
+    """Return the pod's requests: cpu in thousandths, all others in whole units."""
     return _in_units(_total(pod, _NONE))
 
 
 def pod_requests_milli(pod: Pod) -> Millis:
-    """The pod's requests before they are rounded: all in thousandths."""
+    """Return the pod's requests before rounding: all in thousandths."""
     return _total(pod, _NONE)
 
 
 def pod_requests_nonzero(pod: Pod) -> dict[str, int]:
-    """What a waiting pod counts for in the score of what would be left free.
+    """Return the requests of a pending pod for scores of free capacity.
 
-    Each container that does not say counts 100m cpu and 200 MiB; only a missing request is assumed,
-    one of zero stays zero. Pod-level requests are not read: kube-scheduler's score looks at the
-    containers alone until the pod is on a node.
+    A container without a request counts 100m cpu and 200 MiB; only a missing request is assumed, an
+    explicit zero stays zero. Pod-level requests are not read: kube-scheduler's score looks only at
+    the containers until the pod is on a node.
     """
     return _in_units(_with_overhead(pod, _of_containers(pod, _ASSUMED)))
 
 
 def pod_requests_nonzero_on_node(pod: Pod) -> dict[str, int]:
-    """What a pod on a node counts for in scores.
+    """Return the requests of a pod on a node for scores.
 
-    It differs only under pod-level resources, where cpu or memory is assumed only if neither the
-    pod nor any container asks for it.
+    They differ only with pod-level resources, where cpu or memory is assumed only if neither the
+    pod nor any container requests it.
     """
     if not _pod_level(pod):
         return pod_requests_nonzero(pod)
-    said = _total(pod, _NONE)
-    return _in_units(_total(pod, {k: v for k, v in _ASSUMED.items() if k not in said}))
+    requested = _total(pod, _NONE)
+    missing = {k: v for k, v in _ASSUMED.items() if k not in requested}
+    return _in_units(_total(pod, missing))
 
 
 def _total(pod: Pod, assumed: Millis) -> Millis:
@@ -85,7 +86,7 @@ def _of_containers(pod: Pod, assumed: Millis) -> Millis:
 
 
 def _reported(pod: Pod, infeasible: bool, assumed: Millis) -> Iterator[Millis]:
-    """What the kubelet has set aside and what runs: by pod where it says so, else by container."""
+    """Yield allocated and actual resources: by pod if they are reported so, else by container."""
     status = pod.status
     if status.allocated_resources and status.resources and status.resources.requests:
         yield _millis(status.allocated_resources)
@@ -98,7 +99,7 @@ def _reported(pod: Pod, infeasible: bool, assumed: Millis) -> Iterator[Millis]:
 
 
 def _aggregate(pod: Pod, view: _View, assumed: Millis) -> Millis:
-    """The sum over containers, or what initialising takes where that is more."""
+    """Return the sum over containers, or the peak of the init containers where that is more."""
     total: Millis = {}
     for container in pod.spec.containers:
         _add(total, _with_assumed(view(container), assumed))
@@ -118,17 +119,17 @@ def _aggregate(pod: Pod, view: _View, assumed: Millis) -> Millis:
 
 
 def _effective_pod_level(pod: Pod) -> Millis:
-    said = _pod_level(pod)
+    desired = _pod_level(pod)
     status = pod.status
-    if not said or status.resources is None:
-        return said
+    if not desired or status.resources is None:
+        return desired
     reported = [_millis(status.resources.requests), _millis(status.allocated_resources)]
-    wish = [] if is_resize_infeasible(pod) else [said]
-    return _only_pod_level(_largest([*wish, *reported]))
+    feasible = [] if is_resize_infeasible(pod) else [desired]
+    return _only_pod_level(_largest([*feasible, *reported]))
 
 
 def _pod_level(pod: Pod) -> Millis:
-    """The pod-level requests, those included that the API server derives from limits."""
+    """Return the pod-level requests, including those that the API server derives from limits."""
     resources = pod.spec.resources
     if resources is None or not (resources.requests or resources.limits):
         return {}
@@ -146,7 +147,7 @@ def _pod_level(pod: Pod) -> Millis:
 
 
 def _only_pod_level(amounts: Millis) -> Millis:
-    """Without what cannot be said for a whole pod."""
+    """Return only the resources that can be set for a whole pod."""
     return {k: v for k, v in amounts.items() if k in {CPU, MEMORY} or is_hugepage(k)}
 
 
@@ -163,7 +164,7 @@ def _nothing(_container: Container) -> Millis:
 
 
 def requests_with_defaults(resources: ResourceRequirements) -> Millis:
-    """A container's requests in thousandths; a limit without a request is also the request."""
+    """Return requests in thousandths; a limit without a request is also the request."""
     requests = _millis(resources.requests)
     for name, limit in resources.limits.items():
         if name not in requests:
@@ -192,7 +193,7 @@ def _has_status_resources(pod: Pod) -> bool:
 
 
 def is_resize_infeasible(pod: Pod) -> bool:
-    """Whether the kubelet has said that a resize that is asked for cannot be."""
+    """Return whether the kubelet reports the desired resize as infeasible."""
     for condition in pod.status.conditions:
         if condition.type == "PodResizePending":
             return condition.reason == "Infeasible"

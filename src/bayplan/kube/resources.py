@@ -1,4 +1,4 @@
-"""Names of resources, and what kind each is."""
+"""Names of resources and their categories."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ GPU_RESOURCES = (
     "amd.com/gpu",
     "microsoft.com/directx",
 )
-"""What vendors call their GPUs, as Cluster Autoscaler knows them."""
+"""The GPU resources that Cluster Autoscaler knows."""
 HUGEPAGES_PREFIX = "hugepages-"
 ATTACH_LIMIT_PREFIXES = ("attachable-volumes-", "storage-attach-limits-")
-"""The key that Kubernetes shipped first, then the one that was proposed; both are read."""
+"""The prefix that Kubernetes shipped, then the one that was proposed; both are read."""
 
 _NATIVE_DOMAIN = "kubernetes.io/"
 _QUOTA_PREFIX = "requests."
@@ -32,33 +32,33 @@ _HASH_DIGITS = 16
 
 
 def is_hugepage(name: str) -> bool:
-    """Whether it is a size of huge pages, such as `hugepages-2Mi`."""
+    """Return whether a resource is a size of huge pages, such as `hugepages-2Mi`."""
     return name.startswith(HUGEPAGES_PREFIX)
 
 
 def is_attach_limit(name: str) -> bool:
-    """Whether it is a node's limit of attached volumes rather than something a pod can ask for."""
+    """Return whether a resource is a node's attach limit, which a pod cannot request."""
     return name.startswith(ATTACH_LIMIT_PREFIXES)
 
 
 def is_extended(name: str) -> bool:
-    """Whether Kubernetes itself knows nothing of it, as with `nvidia.com/gpu`."""
+    """Return whether a resource is an extended one, such as `nvidia.com/gpu`."""
     if "/" not in name or _NATIVE_DOMAIN in name or name.startswith(_QUOTA_PREFIX):
         return False
     return is_qualified_name(_QUOTA_PREFIX + name)
 
 
 def is_scalar(name: str) -> bool:
-    """Whether a node counts it in a plain number next to cpu, memory and ephemeral storage."""
+    """Return whether a resource is a scalar besides cpu, memory and ephemeral storage."""
     return is_hugepage(name) or is_attach_limit(name) or _NATIVE_DOMAIN in name or is_extended(name)
 
 
 def csi_attach_limit_key(driver: str, prefix: str = ATTACH_LIMIT_PREFIXES[0]) -> str:
-    """The key in a node's allocatable under which a CSI driver's limit stands.
+    """Return the key of a CSI driver's limit in a node's allocatable.
 
-    A name of 63 characters or more is too long for a resource and is shortened to its beginning and
-    a hash: 23 characters of the driver's name behind the prefix that Kubernetes shipped, and 20
-    behind the one that was proposed, which is longer.
+    A key of 63 characters or more is too long for a resource and is shortened to its beginning and
+    a hash: 23 characters of the driver's name after the prefix that Kubernetes shipped, and 20
+    after the one that was proposed, which is longer.
     """
     key = f"{prefix}{_CSI}{driver}"
     if len(key) < _NAME_LIMIT:
@@ -68,7 +68,7 @@ def csi_attach_limit_key(driver: str, prefix: str = ATTACH_LIMIT_PREFIXES[0]) ->
 
 
 def csi_attach_limit_driver(key: str) -> str:
-    """The CSI driver whose limit a key in a node's allocatable is; empty if it does not say."""
+    """Return the CSI driver of a key in a node's allocatable; empty if it is unknown."""
     for prefix in ATTACH_LIMIT_PREFIXES:
         if key.startswith(prefix + _CSI) and len(key) < _NAME_LIMIT and not _is_shortened(key):
             return key.removeprefix(prefix + _CSI)

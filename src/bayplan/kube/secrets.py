@@ -1,4 +1,4 @@
-"""Secrets and service accounts, as far as pulling images reads them. No secret shows in a repr."""
+"""Secrets and service accounts, as far as image pulls read them. A repr shows no secret data."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ class Secret(KubeObject):
 
 
 class ServiceAccount(KubeObject):
-    """Who a pod is to the API server."""
+    """A service account."""

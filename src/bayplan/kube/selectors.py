@@ -1,8 +1,7 @@
-"""Selectors of labels and of nodes, compiled: requirements that must hold, in canonical form.
+"""Compiled label selectors and node selectors, in canonical form.
 
-Kubernetes reads them lazily: a term without expressions matches no node, and so does a term that
-does not parse, while its siblings still count. A term that does not parse keeps its error, so that
-a validator can report what a scheduler must only not match.
+A term without expressions matches no node, and so does a term that does not parse, while the other
+terms still count. A term that does not parse keeps its error, so that a validator can report it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class SelectorError(ValueError):
-    """A selector that Kubernetes would not accept; names the key and the value."""
+    """A selector that Kubernetes would not accept, with its key and values."""
 
     def __init__(self, key: str, values: Collection[str], problem: str) -> None:
         shown = ", ".join(repr(value[:40]) for value in list(values)[:3])
@@ -31,14 +30,14 @@ class SelectorError(ValueError):
 
 
 class Requirement(NamedTuple):
-    """A requirement that holds or does not for a set of labels; equal ones are one dict key."""
+    """A requirement on labels; hashable and comparable."""
 
     key: str
     operator: Operator
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet it."""
+        """Return whether the labels meet it."""
         found = labels.get(self.key)
         match self.operator:
             case "In":
@@ -60,7 +59,7 @@ class Requirement(NamedTuple):
 
 
 def requirement(key: str, operator: str, values: Collection[str] = ()) -> Requirement:
-    """A checked requirement, its values sorted and said once."""
+    """Return a validated requirement with sorted, unique values."""
     if not is_qualified_name(key):
         raise SelectorError(key, values, "the key is not a label key")
     for value in values:
@@ -80,7 +79,7 @@ def requirement(key: str, operator: str, values: Collection[str] = ()) -> Requir
 
 
 def parse_int64(text: str) -> int | None:
-    """A decimal 64-bit integer, or None."""
+    """Return a decimal 64-bit integer; None if the text is none."""
     if len(text) > _MAX_DIGITS or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -93,12 +92,12 @@ def _need(holds: bool, key: str, values: Collection[str], problem: str) -> None:
 
 
 class Selector:
-    """Requirements that labels must all meet, or the selector of nothing."""
+    """Requirements that labels must all meet, or the selector that matches nothing."""
 
     __slots__ = ("_equal", "_hash", "_others", "requirements")
 
     requirements: tuple[Requirement, ...] | None
-    """Sorted and said once; None for the selector that matches nothing."""
+    """Sorted and unique; None for the selector that matches nothing."""
 
     def __init__(self, requirements: Collection[Requirement] | None) -> None:
         self.requirements = None if requirements is None else tuple(sorted(set(requirements)))
@@ -109,7 +108,7 @@ class Selector:
         self._others = tuple(r for r in listed if not _is_equality(r))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether the labels meet every requirement."""
+        """Return whether the labels meet every requirement."""
         if self.requirements is None:
             return False
         for key, value in self._equal:
@@ -120,14 +119,14 @@ class Selector:
     def with_requirement(
         self, key: str, operator: Operator, values: Collection[str] = ()
     ) -> Selector:
-        """This selector and one requirement more; the selector of nothing stays that."""
+        """Return this selector with one more requirement; one that matches nothing stays so."""
         if self.requirements is None:
             return self
         return Selector((*self.requirements, requirement(key, operator, values)))
 
     @property
     def matches_nothing(self) -> bool:
-        """Whether it is the selector of nothing, which comes of no selector at all."""
+        """Whether it matches nothing, as an absent selector does."""
         return self.requirements is None
 
     @property
@@ -146,7 +145,7 @@ class Selector:
 
 
 def compile_selector(selector: LabelSelector | None) -> Selector:
-    """A label selector ready to match; SelectorError if Kubernetes would refuse it."""
+    """Compile a label selector; raise SelectorError if Kubernetes would refuse it."""
     if selector is None:
         return NOTHING
     if not selector.match_labels and not selector.match_expressions:
@@ -157,7 +156,7 @@ def compile_selector(selector: LabelSelector | None) -> Selector:
 
 
 def selector_from_labels(labels: Mapping[str, str]) -> Selector:
-    """The selector of all that have these labels; unchecked, as Kubernetes takes such maps."""
+    """Return the selector for these labels, unchecked as in Kubernetes."""
     return Selector([Requirement(key, "In", (value,)) for key, value in labels.items()])
 
 
@@ -178,7 +177,7 @@ class NodeTermMatcher:
     __slots__ = ("_hash", "error", "expressions", "fields")
 
     error: SelectorError | None
-    """Why the term cannot be read, and so matches no node; None for a sound one."""
+    """Why the term does not parse, and so matches no node; None for a valid one."""
 
     def __init__(
         self,
@@ -192,7 +191,7 @@ class NodeTermMatcher:
         self._hash = hash((self.expressions, self.fields, error is None))
 
     def matches(self, node: Node) -> bool:
-        """Whether the node meets the term."""
+        """Return whether the node matches the term."""
         if self.error is not None or not (self.expressions or self.fields):
             return False
         labels = node.metadata.labels
@@ -201,7 +200,7 @@ class NodeTermMatcher:
         return not self.fields or self._fields_match(node.metadata.name)
 
     def _fields_match(self, name: str) -> bool:
-        # A nameless node has no fields to look at; a field that nodes do not have reads as empty.
+        # A node without a name has no fields; an unknown field reads as empty.
         if not name:
             return True
         return all(
@@ -226,7 +225,7 @@ class NodeTermMatcher:
 
 
 class NodeSelectorMatcher:
-    """Terms of which one must match; none match no node. The order of terms does not matter."""
+    """Terms of which one must match; without terms, no node matches. Their order is irrelevant."""
 
     __slots__ = ("_key", "errors", "terms")
 
@@ -236,7 +235,7 @@ class NodeSelectorMatcher:
         self._key = frozenset(self.terms)
 
     def matches(self, node: Node) -> bool:
-        """Whether one of the terms matches the node."""
+        """Return whether one of the terms matches the node."""
         return any(term.matches(node) for term in self.terms)
 
     def __eq__(self, other: object) -> bool:
@@ -250,12 +249,12 @@ class NodeSelectorMatcher:
 
 
 def compile_node_selector(selector: NodeSelector) -> NodeSelectorMatcher:
-    """A node selector ready to match; what cannot be read is in `errors` and matches nothing."""
+    """Compile a node selector; terms that do not parse are in `errors` and match nothing."""
     return NodeSelectorMatcher(compile_node_term(term) for term in selector.node_selector_terms)
 
 
 def compile_node_term(term: NodeSelectorTerm) -> NodeTermMatcher:
-    """One term ready to match; what cannot be read is in `error` and matches nothing."""
+    """Compile a term; if it does not parse, `error` is set and it matches nothing."""
     try:
         expressions = [requirement(e.key, e.operator, e.values) for e in term.match_expressions]
         fields = [_field_requirement(field) for field in term.match_fields]
@@ -266,7 +265,7 @@ def compile_node_term(term: NodeSelectorTerm) -> NodeTermMatcher:
 
 def _field_requirement(wanted: NodeSelectorRequirement) -> Requirement:
     if wanted.operator not in {"In", "NotIn"}:
-        raise SelectorError(wanted.key, wanted.values, "matchFields knows only In and NotIn")
+        raise SelectorError(wanted.key, wanted.values, "matchFields allows only In and NotIn")
     if len(wanted.values) != 1:
         raise SelectorError(wanted.key, wanted.values, "matchFields needs exactly one value")
     return Requirement(wanted.key, wanted.operator, tuple(wanted.values))

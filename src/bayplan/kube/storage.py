@@ -1,4 +1,4 @@
-"""Persistent volumes, their claims and classes, and what a node's CSI drivers can attach."""
+"""Persistent volumes, claims, storage classes, CSI drivers and volume attachments."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from bayplan.kube.nodes import NodeSelector
 from bayplan.kube.volumes import ClaimSpec, InTreeSources
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""Of a claim: the node that its volume is to be provisioned for."""
+"""Annotation of a claim: the node for which its volume is provisioned."""
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-"""Of a claim: it and its volume name each other."""
+"""Annotation of a claim: it is bound to its volume, and the volume to it."""
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""Of a claim or a volume: it was bound by a program, not by a person."""
+"""Annotation of a claim or a volume: it was bound by a controller, not by a user."""
 
 
 class VolumeNodeAffinity(Struct):
@@ -25,7 +25,7 @@ class VolumeNodeAffinity(Struct):
 
 
 class PersistentVolumeSpec(InTreeSources):
-    """A piece of storage and the claim it belongs to."""
+    """The spec of a persistent volume."""
 
     capacity: dict[str, Quantity] = {}
     access_modes: list[str] = []
@@ -38,20 +38,20 @@ class PersistentVolumeSpec(InTreeSources):
 
 
 class PhaseStatus(Struct):
-    """A status of which only the phase matters here."""
+    """A status of which only the phase is read."""
 
     phase: str = ""
 
 
 class PersistentVolume(KubeObject):
-    """A piece of storage."""
+    """A persistent volume."""
 
     spec: PersistentVolumeSpec = msgspec.field(default_factory=PersistentVolumeSpec)
     status: PhaseStatus = msgspec.field(default_factory=PhaseStatus)
 
 
 class PersistentVolumeClaim(KubeObject):
-    """A pod's claim to storage."""
+    """A claim for a persistent volume."""
 
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
     status: PhaseStatus = msgspec.field(default_factory=PhaseStatus)
@@ -65,13 +65,13 @@ class TopologySelectorLabelRequirement(Struct):
 
 
 class TopologySelectorTerm(Struct):
-    """Where volumes of a class can be made."""
+    """The topology in which volumes of a class can be provisioned."""
 
     match_label_expressions: list[TopologySelectorLabelRequirement] = []
 
 
 class StorageClass(KubeObject):
-    """A kind of storage."""
+    """A storage class."""
 
     provisioner: str = ""
     volume_binding_mode: Literal["Immediate", "WaitForFirstConsumer"] = "Immediate"
@@ -81,7 +81,7 @@ class StorageClass(KubeObject):
 
 
 class VolumeNodeResources(Struct):
-    """How many volumes a driver can attach: None is no limit, 0 is none at all."""
+    """The attach limit of a driver: None is no limit, 0 allows no volume."""
 
     count: Count | None = None
 
@@ -102,13 +102,13 @@ class CSINodeSpec(Struct):
 
 
 class CSINode(KubeObject):
-    """What CSI drivers say of a node; it has the node's name."""
+    """The CSI drivers of a node; it has the name of the node."""
 
     spec: CSINodeSpec = msgspec.field(default_factory=CSINodeSpec)
 
 
 class CSIDriverSpec(Struct):
-    """How Kubernetes is to treat a driver's volumes."""
+    """The spec of a CSI driver."""
 
     attach_required: bool = True
     storage_capacity: bool = False
@@ -116,13 +116,13 @@ class CSIDriverSpec(Struct):
 
 
 class CSIDriver(KubeObject):
-    """A CSI driver that the cluster has."""
+    """A CSI driver of the cluster."""
 
     spec: CSIDriverSpec = msgspec.field(default_factory=CSIDriverSpec)
 
 
 class CSIStorageCapacity(KubeObject):
-    """How much a driver could provision in one part of the topology."""
+    """The capacity that a driver can provision in one part of the topology."""
 
     storage_class_name: str = ""
     node_topology: LabelSelector | None = None
@@ -138,7 +138,7 @@ class VolumeAttachmentSource(Struct):
 
 
 class VolumeAttachmentSpec(Struct):
-    """A wish to attach a volume to a node."""
+    """The request to attach a volume to a node."""
 
     attacher: str = ""
     node_name: str = ""
@@ -146,14 +146,14 @@ class VolumeAttachmentSpec(Struct):
 
 
 class VolumeError(Struct):
-    """What went wrong with a volume the last time."""
+    """The last error of a volume."""
 
     message: str = ""
     time: str | None = None
 
 
 class VolumeAttachmentStatus(Struct):
-    """Whether it is attached, and what kept it from being attached or detached."""
+    """Whether the volume is attached, and the last errors."""
 
     attached: bool = False
     attach_error: VolumeError | None = None
@@ -161,7 +161,7 @@ class VolumeAttachmentStatus(Struct):
 
 
 class VolumeAttachment(KubeObject):
-    """A volume on its way to, or at, a node."""
+    """The attachment of a volume to a node."""
 
     spec: VolumeAttachmentSpec = msgspec.field(default_factory=VolumeAttachmentSpec)
     status: VolumeAttachmentStatus = msgspec.field(default_factory=VolumeAttachmentStatus)

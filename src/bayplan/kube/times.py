@@ -1,4 +1,4 @@
-"""Moments as the API writes them."""
+"""Timestamps in the formats of the API."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from functools import lru_cache
 
 
 def timestamp(moment: datetime) -> str:
-    """A moment as `metav1.Time` writes it: seconds, in UTC, with a Z."""
+    """Format a time as `metav1.Time`: seconds, in UTC, with a Z."""
     utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-    return _written(utc.replace(microsecond=0))
+    return _format_second(utc.replace(microsecond=0))
 
 
 def micro_time(moment: datetime) -> str:
-    """A moment as `MicroTime`: in UTC, to the microsecond."""
+    """Format a time as `MicroTime`: in UTC, to the microsecond."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds")[:-6] + "Z"
 
 
 def read_time(text: str | None) -> datetime | None:
-    """The moment that a timestamp says; None if it says none that can be read."""
+    """Parse a timestamp; return None if it is missing or not valid."""
     try:
         moment = datetime.fromisoformat(text or "")
         return moment.astimezone(UTC) if moment.tzinfo is not None else None
@@ -27,5 +27,5 @@ def read_time(text: str | None) -> datetime | None:
 
 
 @lru_cache(64)
-def _written(second: datetime) -> str:
+def _format_second(second: datetime) -> str:
     return second.strftime("%Y-%m-%dT%H:%M:%SZ")

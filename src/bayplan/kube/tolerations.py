@@ -1,8 +1,8 @@
-"""Which taints a pod tolerates.
+"""Taints and tolerations.
 
 `Lt` and `Gt` compare integers only where Kubernetes' gate TaintTolerationComparisonOperators is on.
-It is off by default (alpha since 1.35), and then a toleration that uses them tolerates nothing; so
-it is here unless the caller says otherwise.
+It is off by default (alpha since 1.35), and then a toleration that uses them tolerates nothing. The
+same is the default here.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from bayplan.kube.selectors import parse_int64
 SCHEDULING_EFFECTS: frozenset[TaintEffect] = frozenset({"NoSchedule", "NoExecute"})
 """The effects that keep a new pod off a node."""
 
-_STATES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""What the keys of taints begin with that tell the state of a node."""
+_STATUS_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+"""Key prefixes of taints that report the status of a node."""
 _PLAIN_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparison_operators: bool = False) -> bool:
-    """Whether the toleration tolerates the taint; an empty key or effect stands for any."""
+    """Return whether the toleration tolerates the taint; an empty key or effect matches any."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -44,7 +44,7 @@ def find_untolerated(
     *,
     comparison_operators: bool = False,
 ) -> Taint | None:
-    """The first taint with one of the effects that no toleration tolerates, if there is one."""
+    """Return the first taint with one of the effects that no toleration tolerates, if any."""
     held = tuple(tolerations)
     for taint in taints:
         if taint.effect in effects and not any(
@@ -63,10 +63,10 @@ def _compares(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _plain_integer(text: str) -> int | None:
-    """An integer without sign games or leading zeros, which could be taken for octal."""
+    """Return an integer without a plus sign or leading zeros; None for other texts."""
     return parse_int64(text) if _PLAIN_INTEGER.fullmatch(text) else None
 
 
-def tells_state(taint: Taint) -> bool:
-    """Whether a taint tells the state of a node, which a new one would not be in."""
-    return taint.key.startswith(_STATES)
+def is_status_taint(taint: Taint) -> bool:
+    """Return whether a taint reports a node's status, which a new node would not have."""
+    return taint.key.startswith(_STATUS_PREFIXES)

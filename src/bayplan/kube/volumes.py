@@ -1,4 +1,4 @@
-"""Volumes as pods name them, and the sources that a cloud or a CSI driver stands behind."""
+"""Volumes of pods, and the volume sources of clouds and CSI drivers."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ class ClaimVolumeSource(Struct):
 
 
 class VolumeResources(Struct):
-    """The size that a claim asks for."""
+    """The size that a claim requests."""
 
     requests: dict[str, Quantity] = {}
 
 
 class ClaimSpec(Struct):
-    """What a claim asks for, and the volume it was given."""
+    """The spec of a claim, and the volume it is bound to."""
 
     access_modes: list[str] = []
     resources: VolumeResources = msgspec.field(default_factory=VolumeResources)
@@ -111,20 +111,20 @@ class ClaimSpec(Struct):
 
 
 class ClaimTemplate(Struct):
-    """The claim that a generic ephemeral volume makes for its pod."""
+    """The template of the claim of a generic ephemeral volume."""
 
     spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
 class EphemeralVolumeSource(Struct):
-    """A volume that lives and dies with its pod, through a claim of its own."""
+    """A volume with the lifetime of its pod, through its own claim."""
 
     volume_claim_template: ClaimTemplate = msgspec.field(default_factory=ClaimTemplate)
 
 
 class EmptyDir(Struct):
-    """A directory that lives and dies with its pod, on the node's disk or in its memory."""
+    """A directory with the lifetime of its pod, on the node's disk or in memory."""
 
     medium: str = ""
 
@@ -136,7 +136,7 @@ class HostPath(Struct):
 
 
 class InTreeSources(Struct):
-    """The sources that both a pod's volume and a PersistentVolume can have."""
+    """The volume sources that pods and persistent volumes share."""
 
     aws_elastic_block_store: AwsElasticBlockStore | None = None
     gce_persistent_disk: GcePersistentDisk | None = None

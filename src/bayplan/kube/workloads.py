@@ -1,4 +1,4 @@
-"""What makes, guards and groups pods, as far as scheduling reads it."""
+"""Workloads, services, budgets and classes, as far as scheduling reads them."""
 
 from __future__ import annotations
 
@@ -35,31 +35,31 @@ class Service(KubeObject):
 
 
 class ReplicationControllerSpec(ServiceSpec):
-    """The pods that it owns, and how many it wants."""
+    """The pods of the controller, and how many it should have."""
 
     replicas: Int32 | None = None
 
 
 class ReplicationController(KubeObject):
-    """The ancestor of ReplicaSets, whose selector is a plain map."""
+    """The predecessor of ReplicaSet; its selector is a plain map."""
 
     spec: ReplicationControllerSpec = msgspec.field(default_factory=ReplicationControllerSpec)
 
 
-class SelectingSpec(Struct):
-    """The pods a workload owns."""
+class SelectorSpec(Struct):
+    """The pods of a workload."""
 
     selector: LabelSelector | None = None
 
 
-class ReplicatedSpec(SelectingSpec):
-    """The pods that a workload owns, and how many it wants."""
+class ReplicatedSpec(SelectorSpec):
+    """The pods of a workload, and how many it should have."""
 
     replicas: Int32 | None = None
 
 
 class ReplicaSet(KubeObject):
-    """A set of equal pods."""
+    """A set of interchangeable pods."""
 
     spec: ReplicatedSpec = msgspec.field(default_factory=ReplicatedSpec)
 
@@ -71,30 +71,30 @@ class StatefulSet(KubeObject):
 
 
 class Job(KubeObject):
-    """Pods that are to end; that there is one is all that is read of it."""
+    """Pods that run to completion; only its existence is read."""
 
 
 class PodTemplate(Struct):
-    """What a workload's pods are made from."""
+    """The template of a workload's pods."""
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: PodSpec = msgspec.field(default_factory=PodSpec)
 
 
-class DaemonSetSpec(SelectingSpec):
-    """The pods a DaemonSet owns, and what it makes them from."""
+class DaemonSetSpec(SelectorSpec):
+    """The pods of a DaemonSet, and their template."""
 
     template: PodTemplate = msgspec.field(default_factory=PodTemplate)
 
 
 class DaemonSet(KubeObject):
-    """One pod for every node that its template may go to; `kube.daemons` makes them."""
+    """One pod for every node that its template matches; see `kube.daemonsets`."""
 
     spec: DaemonSetSpec = msgspec.field(default_factory=DaemonSetSpec)
 
 
 class PodDisruptionBudgetStatus(Struct):
-    """How many pods may be evicted now, and which evictions are under way."""
+    """How many pods may be evicted now, and which evictions are in progress."""
 
     disruptions_allowed: Int32 = 0
     current_healthy: Int32 = 0
@@ -104,14 +104,14 @@ class PodDisruptionBudgetStatus(Struct):
 
 
 class PodDisruptionBudget(KubeObject):
-    """A promise to keep enough pods of a kind running."""
+    """A limit on how many pods may be disrupted at the same time."""
 
-    spec: SelectingSpec = msgspec.field(default_factory=SelectingSpec)
+    spec: SelectorSpec = msgspec.field(default_factory=SelectorSpec)
     status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)
 
 
 class PriorityClass(KubeObject):
-    """A name for a priority."""
+    """A named priority."""
 
     value: Int32 = 0
     global_default: bool = False
@@ -119,7 +119,7 @@ class PriorityClass(KubeObject):
 
 
 class Overhead(Struct):
-    """What a runtime adds to every pod's requests."""
+    """Resources that a runtime adds to every pod's requests."""
 
     pod_fixed: dict[str, Quantity] = {}
 
@@ -131,7 +131,7 @@ class RuntimeClassScheduling(Struct):
 
 
 class RuntimeClass(KubeObject):
-    """A name for a node's runtime handler."""
+    """A named runtime handler of nodes."""
 
     handler: str = ""
     overhead: Overhead | None = None

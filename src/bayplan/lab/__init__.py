@@ -1,6 +1,4 @@
-"""Whole clusters in one process: server, simulation and daemons, on the wall's clock or in virtual
-time.
-"""
+"""Whole clusters in one process: API server, simulation and daemons, in real or virtual time."""
 
 from bayplan.lab.lab import Daemon, DaemonFailedError, Lab
 from bayplan.lab.live import LiveLab

@@ -1,12 +1,12 @@
-"""A whole cluster in one process: a control plane, what is simulated around it, and daemons.
+"""A whole cluster in one process: a control plane, the simulation around it, and daemons.
 
     async with VirtualLab(spec, daemons=[scheduler.lead]) as lab:
         client = lab.client()
         await lab.run(until=24 * 3600)
 
-A daemon is its `lead`: a coroutine function that is given a client, which has the clock and the
-random numbers that the daemon is to use, and that works until it is cancelled. It is the same
-function that a process of its own runs once it is elected; which of both it is in, it cannot tell.
+A daemon is its `lead`: a coroutine function that takes a client, which has the clock and the random
+numbers for the daemon, and runs until it is cancelled. A separate process runs the same function
+once it is elected leader.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
-from bayplan.client.client import Client, Tuning
+from bayplan.client.client import Client, ClientOptions
 from bayplan.client.daemon import Lead as Daemon
+from bayplan.embedded.apiserver.controlplane import ControlPlane
 from bayplan.embedded.apiserver.identity import AUTHENTICATED
-from bayplan.embedded.apiserver.plane import ControlPlane
-from bayplan.embedded.apiserver.request import ADMIN, User
-from bayplan.embedded.control.engine import dice
+from bayplan.embedded.apiserver.request import ADMIN, UserInfo
+from bayplan.embedded.control.engine import random_source
 from bayplan.embedded.inprocess import in_process_client
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.lab.moment import MomentKeeper
+from bayplan.lab.datafile import DataFileTime
 
 __all__ = ["Daemon", "DaemonFailedError", "Lab"]
 
 
 class DaemonFailedError(Exception):
-    """A daemon ended by an exception, which is this one's cause."""
+    """A daemon failed; the cause of this error is its exception."""
 
 
 class Lab:
-    """One cluster; `LiveLab` and `VirtualLab` say in what time."""
+    """One cluster: base of `LiveLab` and `VirtualLab`."""
 
     def __init__(
         self,
@@ -51,34 +51,34 @@ class Lab:
         self.clock = plane.config.clock
         self.simulation = Simulation(plane.backend, spec, renew_leases=renew_leases)
         self._daemons = daemons
-        self._moment = MomentKeeper(plane.database, self.clock)
-        plane.store.listeners.append(self._moment.observe)
+        self._data_time = DataFileTime(plane.database, self.clock)
+        plane.store.listeners.append(self._data_time.observe)
         plane.database.on_failure.append(self.stop)
-        self._rng = dice(spec.seed, plane.store.revision, "clients")
+        self._rng = random_source(spec.seed, plane.store.revision, "clients")
         self._clients: list[Client] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._failed: BaseException | None = None
 
     def client(
-        self, user: str = "", groups: Sequence[str] = (), *, tuning: Tuning | None = None
+        self, user: str = "", groups: Sequence[str] = (), *, options: ClientOptions | None = None
     ) -> Client:
-        """A client of this cluster, by default the administrator's; closed with the lab."""
-        who = User(user, (*groups, AUTHENTICATED)) if user else ADMIN
+        """Return a client of this cluster, by default as administrator; closed with the lab."""
+        identity = UserInfo(user, (*groups, AUTHENTICATED)) if user else ADMIN
         rng = Random(self._rng.getrandbits(64))  # noqa: S311 - not for secrets
-        made = in_process_client(self.plane, who, rng=rng, tuning=tuning)
+        made = in_process_client(self.plane, identity, rng=rng, options=options)
         self._clients.append(made)
         return made
 
     async def run(self, until: float | None = None) -> None:
-        """Let time go by until a moment, in seconds from the beginning, or until stopped.
+        """Run until a time, in seconds from the start, or until stopped.
 
-        DaemonFailedError if a daemon fails meanwhile, StoreError if the data file does.
+        Raise DaemonFailedError if a daemon fails, StoreError if the data file does.
         """
         await self.simulation.run(until)
         self._check()
 
     async def forward(self, seconds: float) -> None:
-        """Let some more time go by."""
+        """Run for some more seconds."""
         await self.run(self.simulation.now() + seconds)
 
     def stop(self) -> None:
@@ -107,7 +107,7 @@ class Lab:
         for client in self._clients:
             await client.close()
         if self.plane.database.failure is None:
-            self._moment.keep()
+            self._data_time.record()
         await self._close()
         if error is None:
             self._check()
@@ -120,11 +120,11 @@ class Lab:
 
     def _start(self, daemon: Daemon) -> asyncio.Task[None]:
         name = f"daemon {getattr(daemon, '__qualname__', daemon)}"
-        task = asyncio.create_task(_led(daemon, self.client()), name=name)
-        task.add_done_callback(self._ended)
+        task = asyncio.create_task(_run_daemon(daemon, self.client()), name=name)
+        task.add_done_callback(self._on_daemon_end)
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_daemon_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failed = self._failed or error
             self.stop()
@@ -137,5 +137,5 @@ class Lab:
             raise DaemonFailedError(f"a daemon failed: {failed!r}") from failed
 
 
-async def _led(daemon: Daemon, client: Client) -> None:
+async def _run_daemon(daemon: Daemon, client: Client) -> None:
     await daemon(client)

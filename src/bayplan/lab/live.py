@@ -1,4 +1,4 @@
-"""A cluster on the wall's clock: kubectl can talk to it over HTTPS."""
+"""A cluster in real time, which kubectl can reach over HTTPS."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.apiserver.store.database import StoreError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
+from bayplan.lab.datafile import read_data_file_time
 from bayplan.lab.lab import Daemon, Lab
-from bayplan.lab.moment import moment_of
 
 _SKEW = timedelta(minutes=5)
-"""By how much the wall's clock may have been put back."""
+"""How far the system clock may have been set back."""
 
 
 class LiveLab(Lab):
-    """One cluster behind an API server, in the time of the clock that its configuration names."""
+    """One cluster behind an API server, in the time of the configured clock."""
 
     def __init__(
         self, spec: ClusterSpec, config: ServerConfig, daemons: Sequence[Daemon] = ()
     ) -> None:
-        _check_moment(config)
+        _check_data_time(config)
         self.server = ApiServer(config)
         super().__init__(spec, self.server.plane, daemons, renew_leases=True)
 
@@ -33,11 +33,11 @@ class LiveLab(Lab):
         await self.server.stop()
 
 
-def _check_moment(config: ServerConfig) -> None:
-    """What is dated in the future would wait until then: StoreError."""
-    kept = moment_of(config.data)
-    if kept is not None and kept > config.clock.now() + _SKEW:
+def _check_data_time(config: ServerConfig) -> None:
+    """Raise StoreError for a data file whose time is in the future."""
+    recorded = read_data_file_time(config.data)
+    if recorded is not None and recorded > config.clock.now() + _SKEW:
         raise StoreError(
-            f"{config.data}: a virtual run has brought it to {kept:%Y-%m-%d %H:%M:%S}, which is"
-            " still to come; go on with it in virtual time"
+            f"{config.data}: its time after a virtual run is {recorded:%Y-%m-%d %H:%M:%S}, in the"
+            " future; use it in virtual time only"
         )

@@ -1,14 +1,14 @@
-"""A cluster in virtual time: the same parts, as fast as the machine can, equal to the byte.
+"""A cluster in virtual time: the same parts, as fast as possible, and deterministic.
 
     def main() -> None:
-        run_virtually(a_day())
+        run_virtually(simulate_day())
 
-    async def a_day() -> None:
+    async def simulate_day() -> None:
         async with VirtualLab(spec, daemons=[lead]) as lab:
             await lab.run(until=24 * 3600)
 
-It needs a `VirtualLoop`. Nothing listens; clients and webhooks are of the same process. With a data
-file the objects are kept, and the next run with that file goes on where and when this one ended.
+It needs a `VirtualLoop`. Nothing listens; clients and webhooks are in the same process. With a data
+file the objects are kept, and the next run with that file continues where this one ended.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from typing import TextIO, TypeVar
 
 from bayplan.base.clock import START, LoopClock
 from bayplan.base.virtualloop import VirtualLoop
-from bayplan.embedded.apiserver.admission.webhooks.dispatch import InProcessPoster
-from bayplan.embedded.apiserver.authorization.rbac import Attributes, Decision
+from bayplan.embedded.apiserver.admission.webhooks.dispatch import InProcessWebhookTransport
+from bayplan.embedded.apiserver.authorization.rbac import Attributes, AuthorizationDecision
 from bayplan.embedded.apiserver.config import PlaneConfig
-from bayplan.embedded.apiserver.plane import ControlPlane
+from bayplan.embedded.apiserver.controlplane import ControlPlane
 from bayplan.embedded.asgi import App
-from bayplan.embedded.control.engine import dice
+from bayplan.embedded.control.engine import random_source
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.log import RunLog
+from bayplan.lab.datafile import read_data_file_time
 from bayplan.lab.lab import Daemon, Lab
-from bayplan.lab.moment import moment_of
 
 T = TypeVar("T")
 
 
 def run_virtually(work: Coroutine[object, object, T]) -> T:
-    """Run that to its end in virtual time."""
+    """Run a coroutine in virtual time and return its result."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(work)
 
 
 class VirtualLab(Lab):
-    """One cluster in virtual time; the same spec and daemons give the same run to the byte."""
+    """One cluster in virtual time; the same spec and daemons give the same run."""
 
     def __init__(  # noqa: PLR0913 - each has its default
         self,
@@ -54,30 +54,30 @@ class VirtualLab(Lab):
         data: Path | None = None,
         log: TextIO | None = None,
         webhooks: Mapping[str, App] | None = None,
-        audit: Callable[[Attributes, Decision], None] | None = None,
+        audit: Callable[[Attributes, AuthorizationDecision], None] | None = None,
     ) -> None:
-        """With an `audit`, users may do what RBAC says, and it is told of every decision."""
+        """With an `audit`, RBAC applies, and `audit` is called with every decision."""
         self._loop = _virtual_loop()
         config = PlaneConfig(
             data=data,
             allow_privileged=True,
             authorization="always-allow" if audit is None else "rbac",
             audit=audit,
-            clock=LoopClock(start or moment_of(data) or START),
+            clock=LoopClock(start or read_data_file_time(data) or START),
             rng=Random(),  # noqa: S311 - not for secrets
-            webhooks=lambda _: InProcessPoster(webhooks or {}),
+            webhooks=lambda _: InProcessWebhookTransport(webhooks or {}),
         )
         plane = ControlPlane(config)
-        config.rng.setstate(dice(spec.seed, plane.store.revision).getstate())
+        config.rng.setstate(random_source(spec.seed, plane.store.revision).getstate())
         super().__init__(spec, plane, daemons, renew_leases=False)
         self.log = RunLog(self.simulation.engine.now, log)
         self.plane.store.listeners.append(self.log.observe)
 
     async def run(self, until: float | None = None) -> None:
-        """Let time go by until a moment, and everybody finish what they do at that moment."""
+        """Run until a time, and until no daemon has work left at that time."""
         await super().run(until)
         await self._loop.idle()
-        while self.simulation.engine.busy:
+        while self.simulation.engine.is_busy:
             await super().run(until)
             await self._loop.idle()
 

@@ -1,1 +1,1 @@
-"""What a node can attach, by its type, and publishing it: see docs/node.md."""
+"""Attach limits of nodes by instance type, and the agent that publishes them: see docs/node.md."""

@@ -1,4 +1,4 @@
-"""What the agent of attach limits counts."""
+"""Metrics of the attach limit agent."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ class LimitMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self.writes = Counter(
             "bayplan_attach_limit_writes",
-            "Changes of nodes and CSINodes that were written, by kind.",
+            "Patches of nodes and CSINodes that were written, by kind.",
             ["kind"],
             registry=registry,
         )
         self.errors = Counter(
             "bayplan_attach_limit_errors",
-            "Changes that were refused or failed, by kind and reason.",
+            "Patches that were refused or failed, by kind and reason.",
             ["kind", "reason"],
             registry=registry,
         )
-        self.nodes = _gauge("nodes", "Nodes that are looked after.", registry)
-        self.keys = _gauge("published", "Keys that stand in the status of nodes.", registry)
+        self.nodes = _gauge("nodes", "Nodes whose limits are published.", registry)
+        self.keys = _gauge("published", "Keys that are published in the status of nodes.", registry)
         self.unknown = _gauge(
             "unknown_types",
-            "Nodes whose instance type is in no table, and that get the documented default.",
+            "Nodes whose instance type is not in a table, and that get the cloud's default.",
             registry,
         )
         self.unreadable = _gauge(
-            "unreadable", "Keys in the status of nodes that cannot be a limit.", registry
+            "unreadable", "Keys in the status of nodes that are not a valid limit.", registry
         )
         self.contested = _gauge(
-            "contested", "Nodes whose keys somebody else keeps changing.", registry
+            "contested", "Nodes whose keys another client keeps changing.", registry
         )
         self.waiting = _gauge(
-            "waiting", "Nodes whose last change failed, and is tried again later.", registry
+            "waiting", "Nodes whose last patch failed, and is retried later.", registry
         )
 
 

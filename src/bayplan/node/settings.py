@@ -1,4 +1,4 @@
-"""What the agent goes by, which may change while it works: people edit their file of limits."""
+"""The agent's settings, with a file of custom limits that is read again when it changes."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from dataclasses import replace
 from pathlib import Path
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.kube.attachtables import LimitsSection, OwnLimits, prefixes, read_own_limits
-from bayplan.node.decision import Settings
-from bayplan.node.plugins.base import Reserve, Terms
+from bayplan.kube.attachtables import CustomLimits, LimitsSection, prefixes, read_custom_limits
+from bayplan.node.decision import AttachLimitSettings
+from bayplan.node.plugins.base import LimitPluginOptions, ReservedSlots
 
 log = logging.getLogger(__name__)
 
 
-def settings_of(section: LimitsSection, *, enabled: bool) -> Settings:
-    """What a section of a file asks for."""
-    reserve = Reserve(section.reserve_root, section.interfaces, section.reserve)
-    terms = Terms(reserve, section.limits)
-    return Settings(terms, prefixes(section.prefix), section.csi_nodes, enabled)
+def settings_of(section: LimitsSection, *, enabled: bool) -> AttachLimitSettings:
+    """Return the settings of a section of a configuration file."""
+    reserve = ReservedSlots(section.reserve_root, section.interfaces, section.reserve)
+    options = LimitPluginOptions(reserve, section.limits)
+    return AttachLimitSettings(options, prefixes(section.prefix), section.csi_nodes, enabled)
 
 
 class SettingsFromFile:
-    """Settings whose limits are in a file; it is read again when it has changed.
+    """Settings with custom limits of a file, which is read again when it has changed.
 
-    ConfigFileError if it cannot be used at the start. Later that is told, and what was read before
-    goes on counting.
+    ConfigFileError if it cannot be used at the start. Later an error is logged, and the last valid
+    limits stay in use.
     """
 
-    def __init__(self, base: Settings, path: Path) -> None:
+    def __init__(self, base: AttachLimitSettings, path: Path) -> None:
         self._base = base
         self._path = path
         self._stamp = _stamp(path)
-        self._settings = self._with(read_own_limits(path))
+        self._settings = self._with(read_custom_limits(path))
 
-    def __call__(self) -> Settings:
-        """The settings as they are now."""
+    def __call__(self) -> AttachLimitSettings:
+        """Return the present settings."""
         stamp = _stamp(self._path)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
-                self._settings = self._with(read_own_limits(self._path))
+                self._settings = self._with(read_custom_limits(self._path))
             except ConfigFileError as error:
-                log.warning("the limits stay as they are: %s", error)
+                log.warning("custom limits not reloaded, the last valid ones stay: %s", error)
         return self._settings
 
-    def _with(self, own: OwnLimits) -> Settings:
-        return replace(self._base, terms=replace(self._base.terms, own=own))
+    def _with(self, own: CustomLimits) -> AttachLimitSettings:
+        return replace(self._base, options=replace(self._base.options, own=own))
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What tells one state of a file from another; its ctime is there for a file that becomes
-    readable, or whose time was put back.
+    """Return the identity of a file's state; ctime is for a file that becomes readable, or whose
+    modification time was set back.
     """
     try:
         found = path.stat()

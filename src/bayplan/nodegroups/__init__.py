@@ -1,33 +1,34 @@
-"""What a cloud can be asked: node groups, their bounds, sizes, instances, templates and prices.
+"""The provider protocol: node groups, their limits, sizes, instances, templates and prices.
 
-Whoever buys nodes asks a `Provider`, and knows of no cloud. `externalgrpc` is the same questions on
-the wire, as Cluster Autoscaler asks them of providers in other processes.
+The autoscaler calls a `Provider` and has no code for any cloud. `externalgrpc` is the same protocol
+over gRPC, as Cluster Autoscaler calls providers in other processes.
 """
 
 from bayplan.nodegroups.errors import (
     InvalidRequestError,
     NodeGroupError,
-    NotFoundError,
-    NotOfferedError,
+    NodeGroupNotFoundError,
+    ProviderUnavailableError,
     QuotaExceededError,
     RefusedError,
-    UnavailableError,
+    UnimplementedError,
 )
 from bayplan.nodegroups.provider import Provider
 from bayplan.nodegroups.templates import CSI_DRIVERS, TemplateNodeInfo, limits_text, template_of
 from bayplan.nodegroups.values import (
+    CloudNodeGroup,
     ErrorClass,
     GroupOptions,
     GroupProblem,
     Instance,
     InstanceError,
     InstanceState,
-    NodeGroup,
     NodeRef,
 )
 
 __all__ = [
     "CSI_DRIVERS",
+    "CloudNodeGroup",
     "ErrorClass",
     "GroupOptions",
     "GroupProblem",
@@ -35,16 +36,15 @@ __all__ = [
     "InstanceError",
     "InstanceState",
     "InvalidRequestError",
-    "NodeGroup",
     "NodeGroupError",
+    "NodeGroupNotFoundError",
     "NodeRef",
-    "NotFoundError",
-    "NotOfferedError",
     "Provider",
+    "ProviderUnavailableError",
     "QuotaExceededError",
     "RefusedError",
     "TemplateNodeInfo",
-    "UnavailableError",
+    "UnimplementedError",
     "limits_text",
     "template_of",
 ]

@@ -1,6 +1,6 @@
-"""The clouds that node groups can be of: one word for each, and nothing else outside its package.
+"""The names of cloud providers, the only thing about them outside their packages.
 
-`bayplan.autoscaler.providers.<name>` opens a cloud; the autoscaler's `--cloud-provider` and the
+`bayplan.autoscaler.providers.<name>` opens a provider; the autoscaler's `--cloud-provider` and the
 value `autoscaler.cloudProvider` of a deployment take these names.
 """
 

@@ -1,31 +1,31 @@
-"""How a cloud says no: each kind of refusal is a type, since each is handled differently."""
+"""Errors of providers: a type for each kind, since each is handled differently."""
 
 from __future__ import annotations
 
 
 class NodeGroupError(Exception):
-    """The cloud did not do what it was asked for, or cannot say."""
+    """The cloud did not do what was requested, or could not answer."""
 
 
-class NotFoundError(NodeGroupError):
+class NodeGroupNotFoundError(NodeGroupError):
     """There is no such node group or instance."""
 
 
 class InvalidRequestError(NodeGroupError):
-    """The question makes no sense: asking again will not help."""
+    """The request is invalid: repeating it will not help."""
 
 
 class RefusedError(NodeGroupError):
-    """It would take the group out of its bounds, or the cloud will not do it as things stand."""
+    """The request would exceed the group's min or max size, or the cloud refuses it for now."""
 
 
 class QuotaExceededError(NodeGroupError):
-    """The account may not have that many."""
+    """The request exceeds the account's quota."""
 
 
-class NotOfferedError(NodeGroupError):
-    """This cloud does not answer this question; whoever asked goes on without."""
+class UnimplementedError(NodeGroupError):
+    """This provider does not implement this call; the caller goes on without it."""
 
 
-class UnavailableError(NodeGroupError):
-    """The cloud cannot be reached, or did not answer in time; it may work later."""
+class ProviderUnavailableError(NodeGroupError):
+    """The cloud cannot be reached, or did not answer in time; a later call may succeed."""

@@ -1,4 +1,4 @@
-"""The questions themselves."""
+"""The provider protocol: what every cloud implements."""
 
 from __future__ import annotations
 
@@ -8,75 +8,76 @@ from typing import Protocol
 
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups.templates import TemplateNodeInfo
-from bayplan.nodegroups.values import GroupOptions, GroupProblem, Instance, NodeGroup, NodeRef
+from bayplan.nodegroups.values import CloudNodeGroup, GroupOptions, GroupProblem, Instance, NodeRef
 
 
 class Provider(Protocol):
-    """A cloud with node groups. Every answer may instead be one of the room's errors.
+    """A cloud with node groups, as Cluster Autoscaler's CloudProvider.
 
-    Prices, templates and options are questions that a cloud need not answer: NotOfferedError.
+    Every method may raise one of the package's errors. Prices, templates and options are optional:
+    UnimplementedError.
     """
 
-    async def groups(self) -> Sequence[NodeGroup]:
+    async def groups(self) -> Sequence[CloudNodeGroup]:
         """All node groups."""
         ...
 
-    async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
+    async def group_for_node(self, node: NodeRef) -> CloudNodeGroup | None:
         """The group that a node belongs to; None if it is in none."""
         ...
 
     async def target_size(self, group: str) -> int:
-        """How many instances a group is meant to have."""
+        """The target size of a group."""
         ...
 
     async def instances(self, group: str) -> Sequence[Instance]:
-        """The instances of a group: those on their way and those that failed too."""
+        """The instances of a group, also those being created and those that failed."""
         ...
 
     async def template(self, group: str) -> TemplateNodeInfo:
-        """What the next node of a group will look like."""
+        """The template of a group's next node."""
         ...
 
     async def problems(self) -> Sequence[GroupProblem]:
-        """What is said of groups and cannot be read, beside what their templates tell."""
+        """Settings of groups that cannot be read, except those that templates carry."""
         ...
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
-        """How a group wants to be scaled, where it wants anything but the defaults."""
+        """The autoscaling options of a group: the defaults, and what the group overrides."""
         ...
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
-        """What a node, real or from a template, costs from start to end."""
+        """The price of a node, real or from a template, from start to end."""
         ...
 
     async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
-        """What a pod would cost at least from start to end, by what it asks for."""
+        """The theoretical minimum price of a pod from start to end, by its requests."""
         ...
 
     async def gpu_label(self) -> str:
-        """The label that says which GPU a node has."""
+        """The label with a node's GPU type."""
         ...
 
     async def gpu_types(self) -> frozenset[str]:
-        """The GPUs that can be had, as values of that label."""
+        """The GPU types that the cloud offers, as values of that label."""
         ...
 
     async def increase(self, group: str, count: int) -> None:
-        """Buy `count` more; it returns when they are ordered, not when they are there."""
+        """Increase the target size by `count`; returns when requested, before nodes exist."""
         ...
 
     async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
-        """Give instances back, all of them or none; the target size falls with them."""
+        """Delete instances, all or none, and decrease the target size by as many."""
         ...
 
     async def decrease_target(self, group: str, count: int) -> None:
-        """Want `count` fewer, without giving back any that is there already."""
+        """Decrease the target size by `count` without deleting existing instances."""
         ...
 
     async def refresh(self) -> None:
-        """Called before every round of questions; a cloud may renew what it remembers."""
+        """Refresh cached data; called at the start of every loop."""
         ...
 
     async def cleanup(self) -> None:
-        """Called once at the end."""
+        """Release what the provider holds; called once at the end."""
         ...

@@ -1,10 +1,11 @@
-"""What a node will look like before there is one: a Node, and the CSINode that it will have.
+"""Templates of nodes that do not exist yet: a Node, and the CSINode that it will have.
 
-Where a cloud can only describe a Node, its CSI limits are inside it: as an annotation such as
+Where a provider returns only a Node, its CSI limits are inside it: as an annotation such as
 `ebs.csi.aws.com=25,efs.csi.aws.com=none`, or, without that annotation, as allocatable
 `attachable-volumes-csi-<driver>`. A count of 0 is no volume at all; `none` is a driver without a
-limit. A driver whose count cannot be read is left out, so that nothing is ever counted on that was
-not promised, and the problem is said. A Node with neither says nothing about drivers: no CSINode.
+limit. A driver whose count cannot be read is left out, so that the autoscaler never relies on slots
+that may not exist, and the problem is reported. A Node with neither has no CSINode: its drivers are
+unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bayplan.kube.resources import csi_attach_limit_driver
 from bayplan.kube.storage import CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources
 
 CSI_DRIVERS = "capacity.cluster-autoscaler.kubernetes.io/csi-driver"
-_MOST = 2**31 - 1
+_MAX_COUNT = 2**31 - 1
 NO_LIMIT = "none"
 
 Limits = dict[str, int | None]
@@ -33,46 +34,46 @@ class TemplateNodeInfo:
 
     node: Node
     csi_node: CSINode | None = None
-    """None if nobody said which drivers there will be."""
+    """None if the drivers are unknown."""
     problems: tuple[str, ...] = ()
-    """What the group says of its limits that cannot be read."""
+    """Limits of the group that cannot be read."""
 
 
 def template_of(node: Node) -> TemplateNodeInfo:
-    """The template that a Node stands for, with the CSI limits that it carries."""
+    """Build the template of a Node, with the CSI limits that the Node carries."""
     text = node.metadata.annotations.get(CSI_DRIVERS)
-    limits, problems = _in_allocatable(node) if text is None else read_limits(text)
+    limits, problems = _allocatable_limits(node) if text is None else read_limits(text)
     if text is None and not limits and not problems:
         return TemplateNodeInfo(node)
-    return TemplateNodeInfo(node, csi_node_of(node.name, limits), problems)
+    return TemplateNodeInfo(node, build_csi_node(node.name, limits), problems)
 
 
-def csi_node_of(name: str, limits: Mapping[str, int | None]) -> CSINode:
-    """The CSINode of a node with these drivers and no others."""
+def build_csi_node(name: str, limits: Mapping[str, int | None]) -> CSINode:
+    """Build the CSINode of a node with exactly these drivers."""
     drivers = [_driver(driver, limits[driver], name) for driver in sorted(limits)]
     return CSINode(metadata=ObjectMeta(name=name), spec=CSINodeSpec(drivers=drivers))
 
 
 def csi_limits(csi_node: CSINode | None) -> Limits:
-    """The limits that a CSINode says."""
+    """Return the limits in a CSINode."""
     drivers = csi_node.spec.drivers if csi_node is not None else []
     return {one.name: one.allocatable.count if one.allocatable else None for one in drivers}
 
 
 def limits_text(limits: Mapping[str, int | None]) -> str:
-    """Limits by driver as the annotation has them."""
+    """Format limits by driver as the annotation's value."""
     pairs = sorted(limits.items())
     return ",".join(f"{name}={NO_LIMIT if count is None else count}" for name, count in pairs)
 
 
 def read_limits(text: str) -> tuple[Limits, tuple[str, ...]]:
-    """The limits that the annotation says, and what of it cannot be read."""
+    """Parse the annotation's value: the limits, and the problems of what cannot be read."""
     limits: Limits = {}
     problems: list[str] = []
     seen: set[str] = set()
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, count = (part.strip() for part in entry.partition("="))
-        problem = "the driver is there twice" if name in seen else _problem(name, count)
+        problem = "the driver is listed twice" if name in seen else _problem(name, count)
         seen.add(name)
         if problem:
             limits.pop(name, None)
@@ -82,30 +83,31 @@ def read_limits(text: str) -> tuple[Limits, tuple[str, ...]]:
     return limits, tuple(problems)
 
 
-def limits_of(said: Mapping[str, str], place: str) -> tuple[Limits, tuple[str, ...]]:
-    """The limits that are said one by one, by driver, and what of them cannot be read."""
-    wrong = {name: problem for name, count in said.items() if (problem := _problem(name, count))}
+def parse_limits(counts: Mapping[str, str], source: str) -> tuple[Limits, tuple[str, ...]]:
+    """Parse counts by driver: the limits, and the problems of what cannot be read."""
     limits: Limits = {}
-    for name, count in said.items():
-        if name not in wrong:
+    problems: list[str] = []
+    for name, count in counts.items():
+        if problem := _problem(name, count):
+            problems.append(f"{source}{name[:100]}: {count[:100]!r}: {problem}")
+        else:
             limits[name] = None if count == NO_LIMIT else int(count)
-    shown = (f"{place}{name[:100]}: {said[name][:100]!r}: {wrong[name]}" for name in wrong)
-    return limits, tuple(shown)
+    return limits, tuple(problems)
 
 
 def _problem(name: str, count: str) -> str:
     if not is_qualified_name(name):
-        return "this names no driver"
+        return "this is not a driver name"
     if count == NO_LIMIT or _is_count(count):
         return ""
     return "the limit must be a whole number, or none"
 
 
 def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MOST
+    return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= _MAX_COUNT
 
 
-def _in_allocatable(node: Node) -> tuple[Limits, tuple[str, ...]]:
+def _allocatable_limits(node: Node) -> tuple[Limits, tuple[str, ...]]:
     limits: Limits = {}
     problems: list[str] = []
     for key, amount in node.status.allocatable.items():
@@ -116,10 +118,10 @@ def _in_allocatable(node: Node) -> tuple[Limits, tuple[str, ...]]:
             count = value(amount)
         except QuantityError:
             count = -1
-        if 0 <= count <= _MOST:
+        if 0 <= count <= _MAX_COUNT:
             limits[driver] = count
         else:
-            problems.append(f"allocatable {key}: {amount!r} is no count")
+            problems.append(f"allocatable {key}: {amount!r} is not a count")
     return limits, tuple(problems)
 
 

@@ -1,4 +1,4 @@
-"""Node groups and what is in them, as a cloud tells of them."""
+"""Node groups and their instances, as a provider reports them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from bayplan.kube.nodes import Node
 
 
 @dataclass(frozen=True, slots=True)
-class NodeGroup:
-    """Nodes that are bought and given back alike, between two bounds."""
+class CloudNodeGroup:
+    """A node group of a cloud: interchangeable nodes between a minimum and a maximum size."""
 
     id: str
     min_size: int
     max_size: int
     debug: str = ""
-    """A line about the group for people."""
+    """A description of the group for people."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRef:
-    """A node as a cloud knows it: by its provider ID, or by what it carries."""
+    """A node as providers identify it: by provider ID, name, labels or annotations."""
 
     provider_id: str = ""
     name: str = ""
@@ -33,13 +33,13 @@ class NodeRef:
 
     @classmethod
     def of(cls, node: Node) -> Self:
-        """What a cloud needs to know of a node."""
+        """Return the reference to a node."""
         meta = node.metadata
         return cls(node.spec.provider_id, node.name, dict(meta.labels), dict(meta.annotations))
 
 
 class InstanceState(Enum):
-    """Where an instance stands."""
+    """The state of an instance."""
 
     CREATING = "creating"
     RUNNING = "running"
@@ -47,7 +47,7 @@ class InstanceState(Enum):
 
 
 class ErrorClass(Enum):
-    """What kind of thing went wrong with an instance."""
+    """The class of an instance's error."""
 
     OUT_OF_RESOURCES = "out-of-resources"
     QUOTA = "quota"
@@ -56,7 +56,7 @@ class ErrorClass(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InstanceError:
-    """Why an instance cannot be had; it stays so until it is given back."""
+    """Why an instance could not be created; it lasts until the instance is deleted."""
 
     kind: ErrorClass
     code: str
@@ -65,7 +65,7 @@ class InstanceError:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A machine of a group; its node, once there is one, has the same provider ID."""
+    """An instance of a group; its node, once registered, has the same provider ID."""
 
     provider_id: str
     state: InstanceState
@@ -74,17 +74,17 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class GroupProblem:
-    """Something that is said of a group and cannot be read; it is as if it were not said."""
+    """A setting of a group that cannot be read, and is ignored."""
 
     group: str
     text: str
     about: ObjectReference | None = None
-    """The object that says it; None if it is not an object of Kubernetes."""
+    """The object that has the setting; None if it is not a Kubernetes object."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """How a group wants to be scaled; the defaults are Cluster Autoscaler's, times in seconds."""
+    """Autoscaling options of a group; defaults are Cluster Autoscaler's, times in seconds."""
 
     scale_down_utilization_threshold: float = 0.5
     scale_down_gpu_utilization_threshold: float = 0.5
@@ -93,5 +93,5 @@ class GroupOptions:
     max_node_provision_time: float = 900.0
     max_node_startup_time: float = 900.0
     zero_or_max_node_scaling: bool = False
-    """The group is only ever empty or full: it is bought and given back as a whole."""
+    """The group is scaled from zero to its maximum and back, never in between."""
     ignore_daemon_sets_utilization: bool = False

@@ -1,25 +1,25 @@
-"""A live snapshot: what informers tell, checked, put into the model between its decisions."""
+"""A live snapshot: informers' changes, validated and applied to the model between decisions."""
 
-from bayplan.observe.comparing import Comparison, Difference, compare
-from bayplan.observe.following import LiveSnapshot, follow
-from bayplan.observe.kinds import OBSERVED, which
+from bayplan.observe.comparer import Comparison, Difference, compare
+from bayplan.observe.invalid_objects import InvalidObjects, ObjectProblem, ProblemListener
+from bayplan.observe.kinds import OBSERVED, selection_of
 from bayplan.observe.limitwatch import LimitCollector, LimitWatch
+from bayplan.observe.livesnapshot import LiveSnapshot, follow
 from bayplan.observe.observer import Listener, Observer
-from bayplan.observe.setaside import Problem, ProblemListener, SetAside
 
 __all__ = [
     "OBSERVED",
     "Comparison",
     "Difference",
+    "InvalidObjects",
     "LimitCollector",
     "LimitWatch",
     "Listener",
     "LiveSnapshot",
+    "ObjectProblem",
     "Observer",
-    "Problem",
     "ProblemListener",
-    "SetAside",
     "compare",
     "follow",
-    "which",
+    "selection_of",
 ]

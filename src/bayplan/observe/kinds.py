@@ -1,8 +1,8 @@
-"""Which kinds are watched for the model, in the order in which they fill an empty snapshot.
+"""The kinds that are watched for the model, in the order in which they fill an empty snapshot.
 
-What is small and referred to comes first, then nodes, then what lies on them, so that nothing has
-to be counted twice while a snapshot fills. Pods that have ended take nothing and are not asked for:
-a pod that ends while it is watched is told as gone.
+Small kinds that others refer to come first, then nodes, then pods, so that nothing is counted twice
+while a snapshot fills. Finished pods use no resources and are not watched: a pod that finishes
+while it is watched is deleted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from bayplan.client.resources import CONFIG_MAPS
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -22,6 +21,7 @@ from bayplan.kube.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.kube.workloads import (
     DaemonSet,
     Job,
@@ -52,22 +52,22 @@ OBSERVED: tuple[type[KubeObject], ...] = (
     VolumeAttachment,
     Pod,
 )
-"""Every kind that decisions look at."""
+"""Every kind that scheduling decisions read."""
 
-ALSO_SHOWN: tuple[type[KubeObject], ...] = (DaemonSet, Job, Queue, PodGroup)
-"""Kinds that placing a pod does not look at, and that plans and queues rest on."""
+WORKLOAD_KINDS: tuple[type[KubeObject], ...] = (DaemonSet, Job, Queue, PodGroup)
+"""Kinds that plans and queues read in addition."""
 STATUS = ("kube-system", "cluster-autoscaler-status")
-"""Where an autoscaler writes how everything stands."""
-STATUSES = CONFIG_MAPS
+"""Namespace and name of the autoscaler's status ConfigMap."""
+STATUS_RESOURCE = CONFIG_MAPS
 
 _LIVING = Selection(fields="status.phase!=Succeeded,status.phase!=Failed")
 
 
-def status_alone() -> Selection:
-    """Of all ConfigMaps, an autoscaler's status."""
+def autoscaler_status() -> Selection:
+    """Select the autoscaler's status ConfigMap."""
     return Selection(namespace=STATUS[0], fields=f"metadata.name={STATUS[1]}")
 
 
-def which(kind: type[KubeObject]) -> Selection:
-    """The objects of a kind that matter."""
+def selection_of(kind: type[KubeObject]) -> Selection:
+    """Return the selection of a kind's objects that are watched."""
     return _LIVING if kind is Pod else Selection()

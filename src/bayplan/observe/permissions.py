@@ -1,7 +1,7 @@
-"""What each command reads of a cluster, what follows where it may not, and the rules that let it.
+"""The kinds that each command lists, what follows where it may not, and the RBAC rules it needs.
 
-Every kind is only ever listed. A kind that may not be listed leaves an answer that rests on less;
-`CONSEQUENCES` says on how much less. Without a command's vital kinds there is no answer at all.
+Kinds are only listed. Where a kind may not be listed, the answer is less exact:
+see `CONSEQUENCES`. Without a command's vital kinds there is no answer at all.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from bayplan.client.resources import Resource, resource_of
 from bayplan.kube.codec import KINDS
 from bayplan.kube.coordination import Lease
 from bayplan.kube.devices import DeviceClass, ResourceClaim
-from bayplan.kube.loading import Unseen
+from bayplan.kube.manifests import UnseenKind
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.registrations import (
     MutatingWebhookConfiguration,
     NodeGroup,
@@ -33,6 +32,7 @@ from bayplan.kube.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.kube.workloads import (
     DaemonSet,
     Job,
@@ -51,8 +51,8 @@ Rule: TypeAlias = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """The kinds that a command reads, and those without which its answer has no meaning."""
+class RequiredKinds:
+    """The kinds that a command lists, and the vital ones, without which there is no answer."""
 
     kinds: tuple[Kind, ...]
     vital: frozenset[Kind] = frozenset({Pod, Node})
@@ -66,10 +66,10 @@ _AROUND: tuple[Kind, ...] = (
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
-EVERYTHING = Needs((*_AROUND, *_QUEUES, *_DEVICES, DaemonSet, Job, *OBSERVED))
-NEEDS: Mapping[str, Needs] = {
-    "explain": Needs((*_QUEUES, *_DEVICES, DaemonSet, *OBSERVED)),
-    "volumes": Needs(
+ALL_KINDS = RequiredKinds((*_AROUND, *_QUEUES, *_DEVICES, DaemonSet, Job, *OBSERVED))
+KINDS_BY_COMMAND: Mapping[str, RequiredKinds] = {
+    "explain": RequiredKinds((*_QUEUES, *_DEVICES, DaemonSet, *OBSERVED)),
+    "volumes": RequiredKinds(
         (
             StorageClass,
             CSIDriver,
@@ -81,71 +81,72 @@ NEEDS: Mapping[str, Needs] = {
             Pod,
         )
     ),
-    "plan": Needs((*_DEVICES, DaemonSet, Job, *OBSERVED)),
-    "queues": Needs((*_QUEUES, PriorityClass, Node, Pod), frozenset({Queue, Pod})),
-    "queues --next": Needs((*_QUEUES, *OBSERVED), frozenset({Queue, Pod, Node})),
-    "check": EVERYTHING,
-    "dump": EVERYTHING,
+    "plan": RequiredKinds((*_DEVICES, DaemonSet, Job, *OBSERVED)),
+    "queues": RequiredKinds((*_QUEUES, PriorityClass, Node, Pod), frozenset({Queue, Pod})),
+    "queues --next": RequiredKinds((*_QUEUES, *OBSERVED), frozenset({Queue, Pod, Node})),
+    "check": ALL_KINDS,
+    "dump": ALL_KINDS,
 }
 """By command, its kinds in the order in which they fill a snapshot."""
 
-_NO_SPREADING = "pods that say nothing of spreading are not spread by it"
-_OWNERLESS = "and a node that runs its pods looks as if it could not be given back"
+_NO_SPREADING = "pods without topology spread constraints are not spread by it"
+_OWNERLESS = "and nodes that run its pods count as unremovable"
 CONSEQUENCES: Mapping[Kind, str] = {
-    Pod: "what runs on nodes, and who waits, is not known",
-    Node: "there is nothing to judge by",
-    Namespace: "pod affinity that selects namespaces by label finds none",
+    Pod: "running and pending pods are unknown",
+    Node: "nodes are unknown",
+    Namespace: "pod affinity that selects namespaces by label matches none",
     PriorityClass: "pods and groups that only name their priority class count as priority 0",
-    StorageClass: "claims that are not bound look as if their class did not exist",
-    CSIDriver: "what drivers demand (to be on the node, to have capacity) is not known",
-    CSINode: "nodes look as if no CSI driver had registered, so their limits are not known",
-    CSIStorageCapacity: "drivers that publish their capacity look as if they had none left",
-    PersistentVolume: "claims that are bound look as if their volume were gone, and volumes' zones"
-    " and drivers are not known",
-    PersistentVolumeClaim: "pods with claims look as if their claims were gone",
-    VolumeAttachment: "volumes that are attached though no pod uses them do not count",
+    StorageClass: "unbound claims count as if their class did not exist",
+    CSIDriver: "requirements of drivers (attach, storage capacity) are unknown",
+    CSINode: "nodes count as if no CSI driver had registered, so their limits are unknown",
+    CSIStorageCapacity: "drivers that publish their capacity count as if they had none left",
+    PersistentVolume: "bound claims count as if their volume did not exist, and zones and drivers"
+    " of volumes are unknown",
+    PersistentVolumeClaim: "pods with claims count as if their claims did not exist",
+    VolumeAttachment: "attached volumes that no pod uses do not count",
     Service: _NO_SPREADING,
     ReplicationController: f"{_NO_SPREADING}, {_OWNERLESS}",
     ReplicaSet: f"{_NO_SPREADING}, {_OWNERLESS}",
     StatefulSet: f"{_NO_SPREADING}, {_OWNERLESS}",
-    PodDisruptionBudget: "preemption and removals are judged as if no budget stood against them",
-    DaemonSet: "new nodes are judged as if no daemon would run on them",
-    Job: "a node that runs pods of Jobs looks as if it could not be given back",
-    DeviceClass: "devices that pods ask for as a resource look as if nobody offered them",
-    ResourceClaim: "pods that claim devices look as if their claims were gone",
-    Queue: "whether pods wait for their queue is not known",
-    PodGroup: "which pods start together, and wait for their queue, is not known",
-    NodeGroup: "node groups that are declared in the cluster are not looked at",
-    Lease: "whether two autoscalers are at work is not known",
-    MutatingWebhookConfiguration: "webhooks that change objects are not looked at",
-    ValidatingWebhookConfiguration: "webhooks that refuse objects are not looked at",
+    PodDisruptionBudget: "preemption and node removal are planned as if there were no budgets",
+    DaemonSet: "new nodes are planned as if no DaemonSet pods would run on them",
+    Job: "nodes that run pods of Jobs count as unremovable",
+    DeviceClass: "devices that pods request as a resource count as not offered",
+    ResourceClaim: "pods that claim devices count as if their claims did not exist",
+    Queue: "whether pods wait for their queue is unknown",
+    PodGroup: "which pods form a gang and wait for their queue is unknown",
+    NodeGroup: "node groups that are declared in the cluster are not checked",
+    Lease: "whether two autoscalers are running is unknown",
+    MutatingWebhookConfiguration: "mutating webhooks are not checked",
+    ValidatingWebhookConfiguration: "validating webhooks are not checked",
 }
-"""What follows if a kind may not be listed."""
+"""By kind, what follows if it may not be listed."""
 
 
 def resource_name(kind: Kind) -> str:
-    """As RBAC and kubectl name it: `pods`, `csinodes.storage.k8s.io`."""
+    """Return the name that RBAC and kubectl use: `pods`, `csinodes.storage.k8s.io`."""
     return str(resource_of(kind))
 
 
-def note_of(unseen: Unseen) -> str:
-    """What could not be read, why, and what follows."""
+def describe_unseen(unseen: UnseenKind) -> str:
+    """Describe what could not be read, why, and what follows."""
     kind = KINDS[unseen.kind].type
-    why = f" ({unseen.why})" if unseen.why else ""
-    if unseen.but_in:
-        seen = f"{resource_name(kind)} could be read in namespace {unseen.but_in} alone{why}"
-        return f"{seen}: of others, {CONSEQUENCES[kind]}"
+    why = f" ({unseen.reason})" if unseen.reason else ""
+    if unseen.readable_namespace:
+        namespace = unseen.readable_namespace
+        seen = f"{resource_name(kind)} could be read only in namespace {namespace}{why}"
+        return f"{seen}: in others, {CONSEQUENCES[kind]}"
     return f"{resource_name(kind)} could not be read{why}: {CONSEQUENCES[kind]}"
 
 
-def concerning(unseen: Iterable[Unseen], kinds: Iterable[Kind]) -> list[Unseen]:
-    """Those of them that are about these kinds, in the order of the kinds."""
+def about_kinds(unseen: Iterable[UnseenKind], kinds: Iterable[Kind]) -> list[UnseenKind]:
+    """Return those that are about these kinds, in the order of the kinds."""
     order = {kind.__name__: number for number, kind in enumerate(kinds)}
     return sorted((one for one in unseen if one.kind in order), key=lambda one: order[one.kind])
 
 
-def rules_for(kinds: Iterable[Kind] = EVERYTHING.kinds) -> list[Rule]:
-    """The rules of a ClusterRole that may list these kinds, and do nothing else."""
+def rules_for(kinds: Iterable[Kind] = ALL_KINDS.kinds) -> list[Rule]:
+    """Return the rules of a ClusterRole that may list these kinds, and nothing else."""
     by_group: dict[str, list[Resource[KubeObject]]] = {}
     for kind in kinds:
         resource = resource_of(kind)

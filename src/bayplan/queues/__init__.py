@@ -1,37 +1,33 @@
-"""Who may run next: queues and their quota, gangs, reservations and gates. It only reckons."""
+"""Queues and their quota, gangs, reservations, gates and scheduling turns. Pure computation."""
 
 from bayplan.queues.accounts import Usage
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
-from bayplan.queues.members import Gate, Member, Status, gate_of, group_key_of, wants_gate
+from bayplan.queues.members import Gate, Member, TaskStatus, gate_of, group_key_of, wants_gate
 from bayplan.queues.policies import QueuePolicy, QueuePolicyName
-from bayplan.queues.problems import NoRoom, Problem, Why
-from bayplan.queues.quota import Quota
+from bayplan.queues.problems import Problem, QueueReason, WaitCode
+from bayplan.queues.queue_quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources, pod_amounts, read_amounts
-from bayplan.queues.rules import OURS, VOLCANO, Rules
 from bayplan.queues.tree import QueueNode, QueueTree
 
 __all__ = [
     "NOTHING",
-    "OURS",
     "UNLIMITED",
-    "VOLCANO",
     "Gate",
     "Group",
     "Ledger",
     "Member",
-    "NoRoom",
     "Problem",
     "QueueNode",
     "QueuePolicy",
     "QueuePolicyName",
+    "QueueReason",
     "QueueTree",
     "Quota",
     "Resources",
-    "Rules",
-    "Status",
+    "TaskStatus",
     "Usage",
-    "Why",
+    "WaitCode",
     "gate_of",
     "group_key_of",
     "pod_amounts",

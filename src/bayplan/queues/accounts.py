@@ -1,8 +1,8 @@
 """The sums of all queues of one tree: what each has, what it deserves, and its share of that.
 
-A change of one group moves the sums of its queue and of those above it, and drops what was reckoned
-from them; nothing else is looked at. What queues deserve by weight hangs on what is asked of all of
-them, and is reckoned anew when that has changed and somebody wants to know.
+A change of one group moves the sums of its queue and of those above it, and drops what was computed
+from them; nothing else is looked at. What queues deserve by weight depends on what is requested of
+all of them, and is computed again on demand when that has changed.
 
 | quantity | what it is |
 |---|---|
@@ -10,7 +10,7 @@ them, and is reckoned anew when that has changed and somebody wants to know.
 | request | allocated, and what pods without a node request |
 | inqueue | what admitted groups need to start and have not got yet |
 | elastic | what groups have beyond what they need to start |
-| reserved | what pods request that were let through by quota and have no node yet |
+| reserved | what pods request that quota has admitted and that have no node yet |
 
 Each is a sum over the pods and groups of a queue and of all queues below it.
 """
@@ -18,13 +18,13 @@ Each is a sum over the pods and groups of a queue and of all queues below it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import msgspec
 
-from bayplan.queues.policies import Claim
-from bayplan.queues.quota import Quota
+from bayplan.queues.policies import QueueDemand
+from bayplan.queues.queue_quota import Quota
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
 from bayplan.queues.tree import QueueTree
 
@@ -48,7 +48,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         )
 
     def since(self, old: Usage) -> Usage:
-        """What has been added to it, or taken away, since it was as that."""
+        """Return the difference to an earlier value."""
         return Usage(
             self.allocated.since(old.allocated),
             self.request.since(old.request),
@@ -65,18 +65,20 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def frees(self) -> bool:
-        """Whether a change leaves more room, for pods or for groups."""
+        """Whether a change frees quota, for pods or for groups."""
         held = self.held
         promised = held + self.inqueue - self.elastic
         return any(amount < 0 for one in (held, promised) for amount in one.amounts.values())
 
     @property
     def held(self) -> Resources:
-        """What nobody else can have: allocated and reserved."""
+        """What is not available to others: allocated and reserved."""
         return self.allocated + self.reserved
 
 
 UNUSED = Usage()
+LONGEST_LOG = 1000
+"""Changes of shares that are kept, and two more for each queue."""
 
 
 class Accounts:
@@ -86,34 +88,46 @@ class Accounts:
         self.tree = tree
         self.shared = shared
         """What is shared by weight."""
-        self.rules = tree.rules
         self.policy = tree.policy
-        self._leaf_reserves = tree.rules.reserved_not_in_ancestors
         self._usage: dict[str, Usage] = {}
         self._groups: Counter[str] = Counter()
         self._deserved: Mapping[str, Resources] | None = None
         self._shares: dict[str, float] = {}
+        self.share_log: list[str] = []
+        """The queues whose shares may have changed, in order; a new list if all may have."""
         self._fresh: set[str] = set()
         self._wait_for_share: set[str] = set()
 
     # -- changes ---------------------------------------------------------------------------------
 
-    def move(self, path: Collection[str], old: Usage, new: Usage) -> None:
+    def move(self, path: Sequence[str], old: Usage, new: Usage) -> None:
         """Count a group as something else in these queues."""
         change = new.since(old)
         if not path or change.is_nothing:
             return
-        above = change
-        if self._leaf_reserves:
-            above = msgspec.structs.replace(change, reserved=NOTHING)
+        above = self.change_above(change)
         for number, queue in enumerate(path):
             self._usage[queue] = self.usage(queue) + (above if number else change)
-            if not number or not self.rules.stale_ancestor_share:
-                self._shares.pop(queue, None)
+        self.note_shares(path)
+        self._log_shares(path)
         if change.request.amounts:
             self._forget_weights()
         if change.frees:
             self.note_freed(path)
+
+    def change_above(self, change: Usage) -> Usage:
+        """Return what a change of a queue changes in those above it: the same."""
+        return change
+
+    def note_shares(self, path: Sequence[str]) -> None:
+        """Note that the shares of a queue and of those above it have changed."""
+        for queue in path:
+            self._shares.pop(queue, None)
+
+    def _log_shares(self, path: Collection[str]) -> None:
+        if len(self.share_log) > LONGEST_LOG + 2 * len(self.tree.nodes):
+            self.share_log = []
+        self.share_log += path
 
     def enter(self, queue: str, groups: int = 1) -> None:
         """Note that a queue has so many more groups; those with none deserve nothing by weight."""
@@ -122,20 +136,20 @@ class Accounts:
             self._forget_weights()
 
     def note_freed(self, path: Collection[str]) -> None:
-        """Note that there may be room in these queues."""
+        """Note that quota may have come free in these queues."""
         self._fresh.update(path)
 
     def wait_for_share(self, queue: str) -> None:
-        """Note that there may be room in a queue when it deserves something else by weight."""
+        """Note that quota may come free in a queue when it deserves something else by weight."""
         self._wait_for_share.add(queue)
 
     def take_freed(self) -> set[str]:
-        """The queues in which room may have come free since this was asked last."""
+        """Return the queues in which quota may have come free since the last call."""
         fresh, self._fresh = self._fresh, set()
         return fresh
 
     def share_anew(self, shared: Resources) -> None:
-        """Share something else by weight."""
+        """Set the amounts that are shared by weight."""
         if shared != self.shared:
             self.shared = shared
             self._forget_weights()
@@ -144,6 +158,7 @@ class Accounts:
         if self._deserved is not None:
             self._deserved = None
             self._shares.clear()
+            self.share_log = []
             self.note_freed(self._wait_for_share)
             self._wait_for_share.clear()
 
@@ -162,9 +177,26 @@ class Accounts:
 
     def limit(self, queue: str) -> Resources:
         """What the pods of a queue may have together."""
-        if self.policy.caps_at_deserved:
-            return self.quota(queue).deserved
         return self.tree.nodes[queue].quota.real_capability
+
+    def promised(self, queue: str, name: str) -> float:
+        """What a queue has of a resource, or has promised, and cannot take back."""
+        usage = self.usage(queue)
+        held = usage.allocated[name] + usage.reserved[name]
+        return held + usage.inqueue[name] - usage.elastic[name]
+
+    def reserved_in(self, queue: str, leaf: str) -> Resources:
+        """What is reserved in a queue, as far as that counts for a request in a leaf below it."""
+        del leaf
+        return self.usage(queue).reserved
+
+    def counts_reservations(self, request: Resources, reserved: Resources) -> bool:
+        """Whether others' reservations stand in the way of a request of which so much is reserved.
+
+        Where all of it is reserved they do not: those that together pass the limit would keep each
+        other from being placed.
+        """
+        return not reserved.amounts or not request.fits(reserved)
 
     def share(self, queue: str) -> float:
         """How much of what it deserves a queue has; 1 if it deserves nothing in particular."""
@@ -178,11 +210,13 @@ class Accounts:
 
     def _by_weight(self) -> Mapping[str, Resources]:
         if self._deserved is None:
-            claims = {name: self._claim(name) for name, number in self._groups.items() if number}
-            self._deserved = self.policy.deserved(claims, self.shared)
+            demands = {name: self._demand(name) for name, number in self._groups.items() if number}
+            self._deserved = self.policy.deserved(demands, self.shared)
         return self._deserved
 
-    def _claim(self, queue: str) -> Claim:
+    def _demand(self, queue: str) -> QueueDemand:
         node = self.tree.nodes[queue]
         quota = node.quota
-        return Claim(node.weight, self.usage(queue).request, quota.real_capability, quota.guarantee)
+        return QueueDemand(
+            node.weight, self.usage(queue).request, quota.real_capability, quota.guarantee
+        )

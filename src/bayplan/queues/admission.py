@@ -1,11 +1,9 @@
 """Admission: what quota decides about a group's turn, before any node is looked at.
 
-The scheduler decides every turn by `decide_turn`, and so does `survey`, which only looks.
-
-`hold_again` holds quota again for pods without a node, after quota was lowered, a queue was closed,
-or a restart, when only the pods themselves say that they were admitted. It is held as far as it
-goes, the first groups' first, and of a group all or nothing. A gang of which some have nodes
-already is not split: what it needs to start stays held.
+`restore_reservations` reserves quota again for pods without a node: after quota was lowered, a
+queue was closed, or a restart, when only the pods show that they were admitted. It is reserved as
+far as it goes, the first groups' first, and for a group all or nothing. A gang of which some have
+nodes already is not split: what it needs to start stays reserved.
 """
 
 from __future__ import annotations
@@ -13,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from bayplan.queues.asks import Asking
 from bayplan.queues.gangs import select_by_quota
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Member
 from bayplan.queues.orders import group_key
-from bayplan.queues.problems import NoRoom, Why
+from bayplan.queues.problems import QueueReason, WaitCode
+from bayplan.queues.requests import GroupRequest
 from bayplan.queues.resources import NOTHING, Resources
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """Quota has room: for these pods, or, if there are none, for the group itself."""
+    """Quota is available for these pods, or, if there are none, for the group itself."""
 
     members: tuple[Member, ...]
     within_share: bool
@@ -33,58 +31,58 @@ class Admitted:
 
 
 def decide_turn(
-    ledger: Ledger, group: Group, asked: Asking, *, beyond_share: bool
-) -> Admitted | NoRoom:
+    ledger: Ledger, group: Group, requested: GroupRequest, *, beyond_share: bool
+) -> Admitted | QueueReason:
     """Decide by quota what a group gets in its turn; if it asks to be admitted, it is.
 
     Pods with which its queue has more than it deserves wait, unless it is the turn of such.
     """
-    if asked.ask.needs is not None:
+    if requested.quota.needs is not None:
         return _admit(ledger, group) or Admitted((), within_share=True)
-    chosen = chosen_by_quota(ledger, group, asked)
-    if isinstance(chosen, NoRoom):
+    chosen = chosen_by_quota(ledger, group, requested)
+    if isinstance(chosen, QueueReason):
         return chosen
-    over = ledger.asks_beyond_share(group, asked.ask.request)
+    over = ledger.check_share(group, requested.quota.request)
     return over if over is not None and not beyond_share else Admitted(chosen, over is None)
 
 
-def _admit(ledger: Ledger, group: Group) -> NoRoom | None:
+def _admit(ledger: Ledger, group: Group) -> QueueReason | None:
     """Admit a group; why not, if there is no room for what it needs."""
-    no_room = ledger.may_enqueue(group)
-    if no_room is None:
+    reason = ledger.may_enqueue(group)
+    if reason is None:
         ledger.admit(group)
-    return no_room
+    return reason
 
 
-def chosen_by_quota(ledger: Ledger, group: Group, asked: Asking) -> tuple[Member, ...] | NoRoom:
+def chosen_by_quota(
+    ledger: Ledger, group: Group, requested: GroupRequest
+) -> tuple[Member, ...] | QueueReason:
     """The pods that quota has room for, of those that a group asks for or instead of some."""
-    if all(one.reserved for one in asked.members):
-        return asked.members
-    no_room = ledger.may_allocate_all(group, asked.members)
-    if no_room is None or not asked.spare:
-        return no_room or asked.members
-    return select_by_quota(group, asked.pods, ledger.room_for(group))
+    if all(one.reserved for one in requested.members):
+        return requested.members
+    reason = ledger.may_allocate_all(group, requested.members)
+    if reason is None or not requested.spare:
+        return reason or requested.members
+    return select_by_quota(group, requested.pods, ledger.quota_check_of(group))
 
 
-def fits_when_empty(ledger: Ledger, group: Group, asked: Asking) -> bool:
+def fits_when_empty(ledger: Ledger, group: Group, requested: GroupRequest) -> bool:
     """Whether its queue would have room for what a group asks if it had nothing else."""
     nodes, path = ledger.tree.nodes, ledger.tree.path(group.queue)
 
-    def room_for(request: Resources, _held: Resources = NOTHING) -> NoRoom | None:
-        over = (request.over(nodes[name].quota.real_capability, request.asked) for name in path)
-        return NoRoom(Why.QUOTA, group.queue, "") if any(over) else None
+    def quota_check_of(request: Resources, _held: Resources = NOTHING) -> QueueReason | None:
+        over = (request.over(nodes[name].quota.real_capability, request.nonzero) for name in path)
+        return QueueReason(WaitCode.QUOTA, group.queue, "") if any(over) else None
 
-    if asked.ask.needs is not None:
-        return room_for(asked.ask.needs) is None
-    if not asked.spare:
-        return room_for(asked.ask.request) is None
-    return not isinstance(select_by_quota(group, asked.pods, room_for), NoRoom)
+    if requested.quota.needs is not None:
+        return quota_check_of(requested.quota.needs) is None
+    if not requested.spare:
+        return quota_check_of(requested.quota.request) is None
+    return not isinstance(select_by_quota(group, requested.pods, quota_check_of), QueueReason)
 
 
-def hold_again(ledger: Ledger, members: Iterable[Member]) -> dict[str, list[Member]]:
-    """Hold quota for these pods as far as it goes, and for no others of them; says for whom, by
-    group.
-    """
+def restore_reservations(ledger: Ledger, members: Iterable[Member]) -> dict[str, list[Member]]:
+    """Reserve quota for these pods as far as it goes; returns those that have it, by group."""
     by_group: dict[str, list[Member]] = {}
     for member in members:
         by_group.setdefault(member.group, []).append(member)

@@ -1,9 +1,8 @@
 """A group of pods as queues see it: whether it can start, and what it means to its queue.
 
 It is *ready* when as many pods as it needs (`minMember`, and of each task's pods `minTaskMember`)
-have a node, *pipelined* when they have one as soon as others have left, and *let through* when
-quota is held for those that have none. Minima of tasks count only if `minMember` is at least their
-sum, as Volcano has it.
+have a node, and *pipelined* when they have one as soon as others have left. Minima of tasks count
+only if `minMember` is at least their sum, as Volcano has it.
 
 What it adds to its queue's sums follows from those of its roster, so that its pods need not be
 looked at again.
@@ -13,33 +12,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-
-from msgspec.structs import replace
+from typing import Self
 
 from bayplan.kube.meta import ObjectMeta
-from bayplan.kube.queueing import PodGroup
+from bayplan.kube.volcano import PodGroup
 from bayplan.queues.accounts import Usage
-from bayplan.queues.members import WAITING, Roster, Status
-from bayplan.queues.problems import Why
+from bayplan.queues.members import WAITING, GroupMembers, TaskStatus
+from bayplan.queues.problems import WaitCode
 from bayplan.queues.resources import NOTHING, AmountError, Resources, read_amounts
-from bayplan.queues.rules import OURS, Rules
 
 
-class Group(Roster):
+class Group(GroupMembers):
     """A PodGroup and its pods."""
 
-    def __init__(self, podgroup: PodGroup, priority: int = 0, rules: Rules = OURS) -> None:
+    def __init__(self, podgroup: PodGroup, priority: int = 0) -> None:
         super().__init__()
-        self._rules = rules
-        self._frozen: Usage | None = None
         self._admitted = False
         """Whether it was admitted, and its object does not say so yet."""
         self.take(podgroup, priority)
 
     @classmethod
-    def unknown(cls, namespace: str, name: str, rules: Rules = OURS) -> Group:
+    def unknown(cls, namespace: str, name: str) -> Self:
         """The group of pods whose PodGroup has not been seen yet."""
-        group = cls(PodGroup(metadata=ObjectMeta(namespace=namespace, name=name)), rules=rules)
+        group = cls(PodGroup(metadata=ObjectMeta(namespace=namespace, name=name)))
         group.is_known = False
         return group
 
@@ -79,18 +74,11 @@ class Group(Roster):
 
     def admit(self) -> None:
         """Take it as admitted."""
-        if self._frozen is not None:
-            promised = self.without_foreign(self.needs)
-            self._frozen = replace(self._frozen, inqueue=self._frozen.inqueue + promised)
         self._admitted = True
-
-    def freeze(self) -> None:
-        """Let what is asked, promised and elastic stand as it is, whatever is placed."""
-        self._frozen = self.usage
 
     @property
     def phase(self) -> str:
-        """Its phase, as its object says or as was decided since."""
+        """Its phase, as observed or as decided since."""
         return "Inqueue" if self._admitted else self._said
 
     @property
@@ -107,8 +95,8 @@ class Group(Roster):
 
     @property
     def has_enough(self) -> bool:
-        """Whether as many pods as it needs have a node or request nothing, tasks apart."""
-        return self.ready_count + self._light_count >= self.min_member
+        """Whether as many pods as it needs have a node, tasks apart."""
+        return self.ready_count >= self.min_member
 
     @property
     def is_ready(self) -> bool:
@@ -118,12 +106,21 @@ class Group(Roster):
     @property
     def is_pipelined(self) -> bool:
         """Whether it can start once others have left."""
-        enough = self.placed_count + self._light_count >= self.min_member
-        return enough and self._roles_reached(ready_only=False)
+        return self.will_have_enough and self._roles_reached(ready_only=False)
 
     @property
-    def is_let_through(self) -> bool:
-        """Whether quota has let as many pods through as it needs, with or without nodes."""
+    def will_have_enough(self) -> bool:
+        """Whether as many pods as it needs have a node or are to have one, tasks apart."""
+        return self.placed_count >= self.min_member
+
+    @property
+    def needed_to_run(self) -> int:
+        """How many pods must be on nodes, or have ended, for it to be called Running."""
+        return max(self.min_member, 1)
+
+    @property
+    def has_quota_to_start(self) -> bool:
+        """Whether as many pods as it needs have quota, with or without nodes."""
         if self.placed_count + self.reserved_roles.total() < self.min_member:
             return False
         if not self.counts_roles:
@@ -137,19 +134,15 @@ class Group(Roster):
         return self.placed_count < min(self.min_member, len(self.members))
 
     @property
-    def invalid(self) -> Why | None:
-        """Why it cannot start whatever the room: too few pods in all, or of a task."""
+    def invalid(self) -> WaitCode | None:
+        """Why it cannot start whatever the capacity: too few pods in all, or of a task."""
         if self.counts_roles:
             alive = self.alive_roles()
             if any(alive[role] < least for role, least in self.min_of_role.items()):
-                return Why.NOT_ENOUGH_PODS_OF_TASK
+                return WaitCode.NOT_ENOUGH_PODS_OF_TASK
         if self.ready_count + self.count(*WAITING) < self.min_member:
-            return Why.NOT_ENOUGH_PODS
+            return WaitCode.NOT_ENOUGH_PODS
         return None
-
-    @property
-    def _light_count(self) -> int:
-        return self.light_roles.total() if self._rules.best_effort_counts_as_placed else 0
 
     def _roles_reached(self, *, ready_only: bool) -> bool:
         if not self.counts_roles or not self.min_of_role:
@@ -158,10 +151,9 @@ class Group(Roster):
         return all(placed[role] >= least for role, least in self.min_of_role.items())
 
     def role_counts(self, *, ready_only: bool = True) -> Counter[str]:
-        """By task the pods that have a node or request nothing, and those that are to have one."""
-        also = () if ready_only else (Status.PIPELINED,)
-        light = self.light_roles if self._rules.best_effort_counts_as_placed else ()
-        placed = Counter(light)
+        """By task the pods that have a node, and those that are to have one."""
+        also = () if ready_only else (TaskStatus.PIPELINED,)
+        placed: Counter[str] = Counter()
         for (status, role), number in self.roles.items():
             if status.is_ready or status in also:
                 placed[role] += number
@@ -171,15 +163,12 @@ class Group(Roster):
 
     @property
     def needs(self) -> Resources:
-        """What it needs to start, as its object says."""
+        """What it needs to start: its minResources."""
         return self.min_resources or NOTHING
 
     @property
     def usage(self) -> Usage:
         """What it adds to its queue's sums."""
-        if self._frozen is not None:
-            allocated = self.allocated + self.pipelined
-            return replace(self._frozen, allocated=allocated, reserved=self.reserved)
         return Usage(
             allocated=self.allocated,
             request=self.allocated + self.pending + self.pipelined,
@@ -194,10 +183,13 @@ class Group(Roster):
         started = self.phase == "Running" and self.allocated_count >= self.min_member
         if self.phase != "Inqueue" and not started:
             return NOTHING
-        held = self.allocated
-        if not self._rules.session_keeps_inqueue:
-            held += self.reserved + self.pipelined
-        return self.without_foreign(_of_named(self.min_resources.beyond(held), self.min_resources))
+        needs = self.min_resources
+        return self.without_foreign(_of_named(needs.beyond(self.held_to_start), needs))
+
+    @property
+    def held_to_start(self) -> Resources:
+        """What it has or reserves of what it needs to start."""
+        return self.allocated + self.reserved + self.pipelined
 
     def without_foreign(self, amounts: Resources) -> Resources:
         """Amounts without what pods request that others' gates hold back."""

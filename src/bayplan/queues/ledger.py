@@ -1,4 +1,4 @@
-"""The books of all queues: groups and pods as they come and go, and what that means to queues.
+"""The ledger of all queues: groups and pods as they come and go, and the quota that they use.
 
     ledger = Ledger()
     ledger.put_queue(queue); ledger.put_group(podgroup); ledger.put_pod(pod)
@@ -7,8 +7,8 @@
     ledger.move(member, Status.BOUND)    # decided, and not seen yet
 
 Every change moves the sums of one queue and of those above it. What is decided is entered at once
-(`admit`, `reserve`, `move`) and holds until the object itself says something of it. `take_freed`
-tells where room may have come free: who was refused there need not ask again before.
+(`admit`, `reserve`, `move`) and holds until it is observed. `take_freed` returns where quota may
+have come free: a group that was refused there need not be asked again before.
 
 The tree of queues is made anew when a queue's spec has changed: once, when it is next needed.
 """
@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import ClassVar
 
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.queues.accounts import UNUSED, Accounts, Usage
 from bayplan.queues.groups import Group
-from bayplan.queues.members import Member, Status
-from bayplan.queues.policies import POLICIES, VOLCANO_POLICIES, QueuePolicy, QueuePolicyName
-from bayplan.queues.problems import NoRoom
-from bayplan.queues.quota import Quota
+from bayplan.queues.members import Member, TaskStatus
+from bayplan.queues.policies import POLICIES, QueuePolicy, QueuePolicyName
+from bayplan.queues.problems import QueueReason
+from bayplan.queues.queue_quota import Quota
+from bayplan.queues.quota_checks import check_group, check_request, check_share
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources
-from bayplan.queues.room import asks_beyond_share, over_share, room_for_group, room_for_request
-from bayplan.queues.rules import OURS, Rules
 from bayplan.queues.tree import QueueTree
 
 PriorityOf = Callable[[str], int]
@@ -38,22 +38,23 @@ PriorityOf = Callable[[str], int]
 class Ledger:
     """Live accounts of queues, groups and pods."""
 
+    tree_type: ClassVar[type[QueueTree]] = QueueTree
+    accounts_type: ClassVar[type[Accounts]] = Accounts
+    group_type: ClassVar[type[Group]] = Group
+
     def __init__(
         self,
         *,
         policy: QueuePolicyName = "capacity",
         hierarchy: bool = True,
         total: Resources = UNLIMITED,
-        rules: Rules = OURS,
         priority_of: PriorityOf = lambda _name: 0,
     ) -> None:
-        policies = VOLCANO_POLICIES if rules.proportion_caps_at_share else POLICIES
-        self.policy: QueuePolicy = policies[policy]
+        self.policy: QueuePolicy = POLICIES[policy]
         self.hierarchy = hierarchy
-        self.rules = rules
         self.groups: dict[str, Group] = {}
         self.members: dict[str, Member] = {}
-        self.terms = 0
+        self.quota_version = 0
         """Grows when what queues may have, or whether they are open, has changed."""
         self._priority_of = priority_of
         self._total = total
@@ -72,21 +73,20 @@ class Ledger:
     def accounts(self) -> Accounts:
         """The sums of the queues as they now are."""
         if self._accounts is None:
-            self._accounts = Accounts(self._made_tree(), self._shared or self._total)
+            self._accounts = self.accounts_type(self._made_tree(), self._shared or self._total)
             self._counted.clear()
             self._by_queue.clear()
             for group in self.groups.values():
-                self._count(group)
+                self.count(group)
             self._accounts.note_freed(tuple(self._accounts.tree.nodes))
         return self._accounts
 
     def _made_tree(self) -> QueueTree:
-        return QueueTree.of(
+        return self.tree_type.of(
             self._queues.values(),
             total=self._total,
             policy=self.policy,
             hierarchy=self.hierarchy,
-            rules=self.rules,
         )
 
     @property
@@ -112,7 +112,7 @@ class Ledger:
                 nodes = self._accounts.tree.nodes.values()
                 below = [node.name for node in nodes if queue.name in node.path]
                 self._accounts.note_freed(below)
-                self.terms += 1
+                self.quota_version += 1
 
     def delete_queue(self, name: str) -> None:
         """Forget a queue."""
@@ -121,7 +121,7 @@ class Ledger:
 
     def _make_anew(self) -> None:
         self._accounts = None
-        self.terms += 1
+        self.quota_version += 1
 
     # -- groups and pods -------------------------------------------------------------------------
 
@@ -130,10 +130,10 @@ class Ledger:
         priority = self._priority_of(podgroup.spec.priority_class_name)
         group = self.groups.get(podgroup.key)
         if group is None:
-            group = self.groups[podgroup.key] = Group(podgroup, priority, self.rules)
+            group = self.groups[podgroup.key] = self.group_type(podgroup, priority)
         else:
             group.take(podgroup, priority)
-        self._count(group)
+        self.count(group)
         return group
 
     def delete_group(self, key: str) -> None:
@@ -147,7 +147,7 @@ class Ledger:
             self._group_of(member).add(member)
 
     def put_pod(self, pod: Pod) -> Member:
-        """Take a pod's object; what it says itself goes before what was decided about it."""
+        """Enter an observed pod; what is observed replaces what was decided about it."""
         member = Member.of(pod)
         old = self.members.get(member.key)
         if old is not None:
@@ -160,7 +160,7 @@ class Ledger:
         group = self._group_of(member)
         group.add(member)
         self._note_leaving(member)
-        self._count(group)
+        self.count(group)
         return member
 
     def delete_pod(self, key: str) -> None:
@@ -183,7 +183,7 @@ class Ledger:
         return list(self._leaving.values())
 
     def _note_leaving(self, member: Member) -> None:
-        if member.status is Status.RELEASING:
+        if member.status is TaskStatus.RELEASING:
             self._leaving[member.key] = member
         else:
             self._leaving.pop(member.key, None)
@@ -194,7 +194,7 @@ class Ledger:
         group = self.groups[member.group]
         group.remove(member)
         if group.is_known or group.members:
-            self._count(group)
+            self.count(group)
         else:
             del self.groups[group.key]
 
@@ -203,37 +203,30 @@ class Ledger:
         group = self.groups.get(member.group)
         if group is None:
             namespace, _, name = member.group.partition("/")
-            group = self.groups[member.group] = Group.unknown(namespace, name, self.rules)
+            group = self.groups[member.group] = self.group_type.unknown(namespace, name)
         return group
 
     # -- decisions -------------------------------------------------------------------------------
 
     def admit(self, group: Group) -> None:
-        """Take a group as admitted, before its object says so."""
+        """Count a group as admitted, before that is observed."""
         group.admit()
-        self._count(group)
+        self.count(group)
 
-    def move(self, member: Member, status: Status, *, reserved: bool = False) -> None:
-        """Take a pod as standing elsewhere, before its object says so."""
+    def move(self, member: Member, status: TaskStatus, *, reserved: bool = False) -> None:
+        """Set the status of a pod, before that is observed."""
         group = self.groups[member.group]
         group.move(member, status, reserved=reserved)
         self._note_leaving(member)
-        self._count(group)
+        self.count(group)
 
     def reserve(self, member: Member) -> None:
-        """Hold a part of the quota for a pod that waits for a node."""
+        """Reserve quota for a pod that waits for a node."""
         self.move(member, member.status, reserved=True)
 
     def release(self, member: Member) -> None:
-        """Hold no part of the quota for a pod any more."""
+        """Release the quota that is reserved for a pod."""
         self.move(member, member.status)
-
-    def freeze(self) -> None:
-        """Let what is asked of queues, promised and elastic stand as it is for a cycle."""
-        _ = self.accounts
-        for group in self.groups.values():
-            group.freeze()
-            self._count(group)
 
     # -- questions -------------------------------------------------------------------------------
 
@@ -250,54 +243,47 @@ class Ledger:
         return self.accounts.share(queue)
 
     def take_freed(self) -> set[str]:
-        """The queues in which room may have come free since this was asked last: those that had no
-        room themselves, not those below them.
+        """Return the queues in which quota may have come free since the last call: those that
+        lacked it themselves, not those below them.
         """
         return self.accounts.take_freed()
 
     def wait_for_share(self, queue: str) -> None:
-        """Tell of a queue as freed, too, once it may deserve more by weight than it does now."""
+        """Report a queue as freed, too, once it may deserve more by weight than it does now."""
         self.accounts.wait_for_share(queue)
 
-    def may_enqueue(self, group: Group) -> NoRoom | None:
+    def may_enqueue(self, group: Group) -> QueueReason | None:
         """Why a group cannot be admitted; None if it can."""
-        return room_for_group(self.accounts, group)
+        return check_group(self.accounts, group)
 
-    def may_allocate(self, member: Member) -> NoRoom | None:
-        """Why its queue has no room for a pod; None if it has. What it reserves is its own."""
+    def may_allocate(self, member: Member) -> QueueReason | None:
+        """Return why quota refuses a pod; None if it does not. What it reserves is its own."""
         queue = self.groups[member.group].queue
         own = member.request if member.reserved else NOTHING
-        return room_for_request(self.accounts, queue, member.request, own)
+        return check_request(self.accounts, queue, member.request, own)
 
-    def may_allocate_all(self, group: Group, members: Iterable[Member]) -> NoRoom | None:
-        """Why its queue has no room for some pods of a group together; None if it has."""
+    def may_allocate_all(self, group: Group, members: Iterable[Member]) -> QueueReason | None:
+        """Return why quota refuses some pods of a group together; None if it does not."""
         pods = list(members)
         request = sum((one.request for one in pods), NOTHING)
         own = sum((one.request for one in pods if one.reserved), NOTHING)
-        return room_for_request(self.accounts, group.queue, request, own)
+        return check_request(self.accounts, group.queue, request, own)
 
-    def room_for(self, group: Group) -> Callable[[Resources, Resources], NoRoom | None]:
-        """Why its queue has no room for a request of a group, of which so much is held already."""
-        return partial(room_for_request, self.accounts, group.queue)
+    def quota_check_of(self, group: Group) -> Callable[[Resources, Resources], QueueReason | None]:
+        """Return the check of a request of a group, of which so much is reserved already."""
+        return partial(check_request, self.accounts, group.queue)
 
-    def over_share(self, member: Member) -> NoRoom | None:
-        """Why a pod is more than its queue deserves by weight; None if it is not, or if weights do
-        not matter. Such a pod leaves room on nodes to others; with no node for it, it may be let
-        through, so that one is bought.
+    def check_share(self, group: Group, ask: Resources) -> QueueReason | None:
+        """Return why a group would exceed its queue's share by weight with so much more,
+        reservations included; None if not, or if weights do not matter.
         """
-        return over_share(self.accounts, self.groups[member.group].queue, member.request)
-
-    def asks_beyond_share(self, group: Group, ask: Resources) -> NoRoom | None:
-        """Why its queue would have more than it deserves by weight if a group had so much more,
-        what pods without a node reserve included; None if not, or if weights do not matter.
-        """
-        return asks_beyond_share(self.accounts, group.queue, ask)
+        return check_share(self.accounts, group.queue, ask)
 
     # -- counting --------------------------------------------------------------------------------
 
-    def _count(self, group: Group) -> None:
+    def count(self, group: Group) -> None:
         """Bring what a group is counted as up to date."""
-        if group.is_known and (group.is_pending or group.count(Status.PENDING)):
+        if group.is_known and (group.is_pending or group.count(TaskStatus.PENDING)):
             self._waiting[group.key] = group
         else:
             self._waiting.pop(group.key, None)

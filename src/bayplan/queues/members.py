@@ -3,7 +3,7 @@
 A pod names its group by annotation. One that does not belongs to the group of its controller, or to
 one of its own; that is the name its PodGroup is given (`podgroup-…`).
 
-A `Roster` has the pods of a group by where they stand, and their sums, kept as they change.
+A `GroupMembers` has the pods of a group by where they stand, and their sums, kept as they change.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.quantity import QuantityError
-from bayplan.kube.queueing import (
+from bayplan.kube.volcano import (
     DEFAULT_QUEUE,
     GATE_ANNOTATIONS,
     GROUP_NAME_ANNOTATIONS,
     PREEMPTABLE,
-    QUEUE_ALLOCATION_GATE,
     QUEUE_NAME_ANNOTATIONS,
+    QUEUE_SCHEDULING_GATE,
     TASK_PRIORITY,
     TASK_SPEC,
 )
@@ -33,8 +33,8 @@ UNSET_PRIORITY = 1
 """The priority of a pod that has none, among the pods of its group."""
 
 
-class Status(enum.Enum):
-    """Where a pod stands, as queues see it."""
+class TaskStatus(enum.Enum):
+    """The status of a pod of a group, in Volcano's words."""
 
     PENDING = "pending"
     ALLOCATED = "allocated"
@@ -45,7 +45,7 @@ class Status(enum.Enum):
     BOUND = "bound"
     RUNNING = "running"
     RELEASING = "releasing"
-    """It leaves: it is being deleted, or was chosen to be evicted."""
+    """It is being deleted, or was chosen to be evicted."""
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -58,14 +58,16 @@ class Status(enum.Enum):
     @property
     def is_ready(self) -> bool:
         """Whether it counts towards what its gang needs to start."""
-        return self in _ALLOCATED or self is Status.SUCCEEDED
+        return self in _ALLOCATED or self is TaskStatus.SUCCEEDED
 
 
-_ALLOCATED = frozenset((Status.ALLOCATED, Status.BINDING, Status.BOUND, Status.RUNNING))
+_ALLOCATED = frozenset(
+    (TaskStatus.ALLOCATED, TaskStatus.BINDING, TaskStatus.BOUND, TaskStatus.RUNNING)
+)
 
 
 class Gate(enum.Enum):
-    """What holds a pod back before scheduling."""
+    """The scheduling gates of a pod, as queues see them."""
 
     NONE = "none"
     OURS = "ours"
@@ -73,27 +75,27 @@ class Gate(enum.Enum):
     OURS_UNASKED = "ours-unasked"
     """The gate of queue admission alone, on a pod that does not ask for it."""
     FOREIGN = "foreign"
-    """Somebody else's gate, whatever else is there."""
+    """A gate of another controller, whatever else is there."""
 
 
 def wants_gate(pod: Pod) -> bool:
-    """Whether a pod asks to be gated until its queue has room for it."""
+    """Whether a pod asks to be gated until its queue has quota for it."""
     annotations = pod.metadata.annotations
     return any(annotations.get(name) == "true" for name in GATE_ANNOTATIONS)
 
 
 def gate_of(pod: Pod) -> Gate:
-    """What holds a pod back."""
+    """Return the kind of gates that a pod has."""
     gates = pod.spec.scheduling_gates
     if not gates:
         return Gate.NONE
-    if len(gates) > 1 or gates[0].name != QUEUE_ALLOCATION_GATE:
+    if len(gates) > 1 or gates[0].name != QUEUE_SCHEDULING_GATE:
         return Gate.FOREIGN
     return Gate.OURS if wants_gate(pod) else Gate.OURS_UNASKED
 
 
 def queue_name_of(pod: Pod) -> str:
-    """The queue that a pod asks for by itself; a PodGroup's own word goes before it."""
+    """Return the queue that a pod names; its PodGroup's queue goes before it."""
     return _annotation(pod, QUEUE_NAME_ANNOTATIONS) or DEFAULT_QUEUE
 
 
@@ -113,33 +115,33 @@ def group_key_of(pod: Pod) -> str:
 
 
 def role_of(pod: Pod) -> str:
-    """The task of its job that a pod is of; empty if it does not say."""
+    """Return the task of its job that a pod is of; empty if it names none."""
     meta = pod.metadata
     return meta.annotations.get(TASK_SPEC) or meta.labels.get(TASK_SPEC, "")
 
 
 def is_preemptable(pod: Pod) -> bool:
-    """Whether a pod may be evicted for others; what is not plainly true is no."""
+    """Whether a pod may be evicted for others; an unknown value means no."""
     meta = pod.metadata
     said = meta.annotations.get(PREEMPTABLE, meta.labels.get(PREEMPTABLE))
     return said is None or said in _TRUE
 
 
-def status_of(pod: Pod) -> Status:
-    """Where a pod stands by its own word."""
+def status_of(pod: Pod) -> TaskStatus:
+    """Return the status of a pod as observed."""
     phase = pod.status.phase
     if phase in _ENDED:
         return _ENDED[phase]
     if phase not in {"Running", "Pending", ""}:
-        return Status.UNKNOWN
+        return TaskStatus.UNKNOWN
     if pod.is_terminating:
-        return Status.RELEASING
+        return TaskStatus.RELEASING
     if phase == "Running":
-        return Status.RUNNING
-    return Status.BOUND if pod.spec.node_name else Status.PENDING
+        return TaskStatus.RUNNING
+    return TaskStatus.BOUND if pod.spec.node_name else TaskStatus.PENDING
 
 
-_ENDED = {"Succeeded": Status.SUCCEEDED, "Failed": Status.FAILED}
+_ENDED = {"Succeeded": TaskStatus.SUCCEEDED, "Failed": TaskStatus.FAILED}
 
 
 @dataclass(slots=True, eq=False)
@@ -150,7 +152,7 @@ class Member:
     key: str
     group: str
     request: Resources
-    status: Status
+    status: TaskStatus
     gate: Gate
     opted_in: bool
     role: str
@@ -162,7 +164,7 @@ class Member:
 
     @classmethod
     def of(cls, pod: Pod) -> Member:
-        """A pod as its own word has it."""
+        """Return a pod as observed."""
         status, gate, opted_in = status_of(pod), gate_of(pod), wants_gate(pod)
         return cls(
             pod=pod,
@@ -176,15 +178,15 @@ class Member:
             priority=_priority(pod),
             preemptable=is_preemptable(pod),
             node=pod.spec.node_name,
-            reserved=status is Status.PENDING and gate is Gate.NONE and opted_in,
+            reserved=status is TaskStatus.PENDING and gate is Gate.NONE and opted_in,
         )
 
     def keep_decisions(self, old: Member) -> None:
-        """Go on with what was decided about this pod, where its object does not speak of it."""
+        """Keep what was decided about this pod and is not observed yet."""
         same = old.pod.metadata.uid == self.pod.metadata.uid
-        if not same or self.status is not Status.PENDING:
+        if not same or self.status is not TaskStatus.PENDING:
             return
-        if old.status.is_allocated or old.status is Status.PIPELINED:
+        if old.status.is_allocated or old.status is TaskStatus.PIPELINED:
             self.status, self.node, self.reserved = old.status, old.node, False
         elif old.reserved or old.gate is self.gate:
             self.reserved = old.reserved
@@ -230,21 +232,19 @@ def _annotation(obj: KubeObject, names: tuple[str, ...]) -> str:
     return next((annotations[name] for name in names if annotations.get(name)), "")
 
 
-WAITING = (Status.PENDING, Status.PIPELINED)
+WAITING = (TaskStatus.PENDING, TaskStatus.PIPELINED)
 
 
-class Roster:
+class GroupMembers:
     """Pods, counted."""
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
-        self._by_status: dict[Status, dict[str, Member]] = {}
-        self.roles: Counter[tuple[Status, str]] = Counter()
+        self._by_status: dict[TaskStatus, dict[str, Member]] = {}
+        self.roles: Counter[tuple[TaskStatus, str]] = Counter()
         """By status and role how many pods there are."""
         self.reserved_roles: Counter[str] = Counter()
         """By role the waiting pods that hold a part of the quota."""
-        self.light_roles: Counter[str] = Counter()
-        """By role the waiting pods that request nothing."""
         self.allocated = NOTHING
         self.pending = NOTHING
         self.pipelined = NOTHING
@@ -264,7 +264,7 @@ class Roster:
         del self._by_status[member.status][member.key]
         self._count(member, -1)
 
-    def move(self, member: Member, status: Status, *, reserved: bool = False) -> None:
+    def move(self, member: Member, status: TaskStatus, *, reserved: bool = False) -> None:
         """Count a pod where it stands now."""
         del self._by_status[member.status][member.key]
         self._count(member, -1)
@@ -277,25 +277,23 @@ class Roster:
         self.roles[status, member.role] += sign
         if status.is_allocated:
             self.allocated = _changed(self.allocated, request, sign)
-        elif status is Status.PENDING:
+        elif status is TaskStatus.PENDING:
             self.pending = _changed(self.pending, request, sign)
-            if member.is_best_effort:
-                self.light_roles[member.role] += sign
-        elif status is Status.PIPELINED:
+        elif status is TaskStatus.PIPELINED:
             self.pipelined = _changed(self.pipelined, request, sign)
         if member.reserved:
             self.reserved = _changed(self.reserved, request, sign)
-            if status is Status.PENDING:
+            if status is TaskStatus.PENDING:
                 self.reserved_roles[member.role] += sign
         if member.gate is Gate.FOREIGN:
             self.foreign = _changed(self.foreign, request, sign)
 
-    def of_status(self, *statuses: Status) -> Iterator[Member]:
+    def of_status(self, *statuses: TaskStatus) -> Iterator[Member]:
         """The pods that stand there."""
         for status in statuses:
             yield from self._by_status.get(status, {}).values()
 
-    def count(self, *statuses: Status) -> int:
+    def count(self, *statuses: TaskStatus) -> int:
         """How many pods stand there."""
         return sum(len(self._by_status.get(status, ())) for status in statuses)
 
@@ -312,7 +310,7 @@ class Roster:
     @property
     def placed_count(self) -> int:
         """How many pods have a node, are to have one, or had one and are done."""
-        return self.ready_count + self.count(Status.PIPELINED)
+        return self.ready_count + self.count(TaskStatus.PIPELINED)
 
     def alive_roles(self) -> Counter[str]:
         """By task the pods that have a node, had one, or may yet have one."""

@@ -1,13 +1,13 @@
-"""Who comes first: queues, groups in a queue, pods in a group, and victims.
+"""The orders of queues, of groups in a queue, of pods in a group, and of victims.
 
 - *Queues*: priority high first, then share low first, those that deserve something before those
-  that do not, older, name. Shares are compared where the paths of two queues part (see `turns`).
+  that do not, older, name. Shares are compared where the paths of two queues part (see
+  `queue_heap`).
 - *Groups*: the value of their PriorityClass, high first; those that cannot start yet before those
   that can; older; key.
 - *Pods*: priority, high first; the index at the end of the name; older; uid.
-- *Turns*, as groups come and go: `queue_order`, `group_order`; queues that ask for more than they
-  deserve have theirs by `beyond_order`.
-- *Victims*: those in queues nearest to the one that wants room, then the other way round.
+- *Turns*: `QueueHeap` and `group_order`; queues that exceed their share are sorted by `beyond_key`.
+- *Victims*: those in queues nearest to the preemptor's, then the other way round.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from functools import cmp_to_key
 from bayplan.kube.meta import KubeObject
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
-from bayplan.queues.ledger import Ledger
 from bayplan.queues.members import Member
 
 QueueKey = tuple[float, bool, str, str]
@@ -32,7 +31,9 @@ def age(obj: KubeObject) -> str:
 
 def queue_key(accounts: Accounts, name: str) -> QueueKey:
     """What sorts queues of equal priority that stand side by side."""
-    node = accounts.tree.nodes[name]
+    node = accounts.tree.get(name)
+    if node is None:
+        return 0.0, False, "", name
     idle = accounts.policy.comes_last(accounts.quota(name).deserved)
     return accounts.share(name), idle, age(node.queue), name
 
@@ -59,39 +60,27 @@ member_key = cmp_to_key(_compare)
 """What sorts the pods of a group."""
 
 
-def queue_order(ledger: Ledger, queue: str) -> Order:
-    """Sorts queues: by priority, by how little they have of what they deserve, by age and name;
-    two queues are told apart where their paths part.
+def beyond_key(accounts: Accounts, name: str) -> QueueKey:
+    """What sorts queues that ask for more than they deserve: how little they have or reserve of it,
+    age and name.
     """
-    node = ledger.tree.get(queue)
+    node = accounts.tree.get(name)
     if node is None:
-        return (0, (), "", queue)
-    above = reversed(node.path[:-1])
-    levels = tuple(queue_key(ledger.accounts, name)[:2] for name in above)
-    return (-node.queue.spec.priority, levels, age(node.queue), queue)
-
-
-def beyond_order(ledger: Ledger, queue: str) -> Order:
-    """Sorts queues that ask for more than they deserve: by priority, by how little they have or
-    reserve of what they deserve, by age and name.
-    """
-    node = ledger.tree.get(queue)
-    if node is None:
-        return (0, 0.0, "", queue)
-    deserved, held = ledger.quota(queue).deserved, ledger.usage(queue).held
-    share = max((held[name] / deserved[name] for name in deserved.weighty), default=0.0)
-    return (-node.queue.spec.priority, share, age(node.queue), queue)
+        return 0.0, False, "", name
+    deserved, held = accounts.quota(name).deserved, accounts.usage(name).held
+    share = max((held[one] / deserved[one] for one in deserved.significant), default=0.0)
+    return share, False, age(node.queue), name
 
 
 def group_order(group: Group) -> Order:
-    """Sorts groups of one queue: those that were let in and have no nodes yet, then by priority,
-    those that have not started, by age and by name.
+    """Return what sorts groups of one queue: first those that hold quota and have no nodes yet,
+    then by priority, those that have not started, by age and by name.
     """
     return (group.reserved.is_nothing, *group_key(group))
 
 
 class VictimOrder:
-    """Who leaves first, for a pod of one queue."""
+    """The order of victims, for a pod of one queue."""
 
     def __init__(self, accounts: Accounts, groups: dict[str, Group], queue: str) -> None:
         self._accounts = accounts
@@ -113,7 +102,7 @@ class VictimOrder:
         return near_b - near_a or compare_queues(self._accounts, b, a)
 
     def _shared_levels(self, queue: str) -> int:
-        """How many queues above it a queue shares with the one that wants room."""
+        """How many queues above it a queue shares with the preemptor's."""
         path = self._accounts.tree.path(queue)[:0:-1]
         pairs = list(zip(self._path[:-1], path, strict=False))
         return next((n for n, (mine, other) in enumerate(pairs) if mine != other), len(pairs))

@@ -1,9 +1,8 @@
-"""Where pods could go: what decisions about queues need to know of nodes, and how the model of what
-fits answers it.
+"""Placement of pods of queues on nodes, by the model of what fits.
 
-A node has room *now*, or *later*: once the pods that leave it have left, and beside those that wait
-for that. Whoever fits only later is pipelined: the node is kept for it, and it is placed when it
-can be.
+A pod fits a node *now*, or *later*: once the pods that leave it have left, and beside those that
+wait for that. A pod that fits only later is pipelined: the node is kept for it, and it is placed
+when it can be.
 """
 
 from __future__ import annotations
@@ -19,26 +18,26 @@ from bayplan.queues.members import Member
 
 
 class Choice(NamedTuple):
-    """A node for a pod, and whether it has room now."""
+    """A node for a pod, and whether the pod fits now."""
 
     node: str
     now: bool
 
 
 class Placement(Protocol):
-    """What can be asked of nodes, and what is decided about them."""
+    """The nodes, as decisions about queues see and change them."""
 
     def choose(self, member: Member) -> Choice | None:
-        """A node for a pod: one that has room now, or else one that will have."""
+        """Return a node for a pod: one on which it fits now, or else one on which it will."""
 
-    def likeness(self, member: Member) -> Hashable:
-        """What pods have in common that fit or do not fit together."""
+    def equivalence_class(self, member: Member) -> Hashable:
+        """Return a key that is equal for pods that fit the same nodes."""
 
     def has_nodes(self) -> bool:
         """Whether there are nodes at all."""
 
     def helpful(self, member: Member) -> Iterator[str]:
-        """The nodes that might take a pod if others left them."""
+        """Yield the nodes on which a pod might fit if others left them."""
 
     def pods_on(self, node: str) -> Iterable[str]:
         """The keys of the pods on a node."""
@@ -63,7 +62,7 @@ class Placement(Protocol):
 
 
 class SnapshotPlacement:
-    """The model of what fits, asked for queues.
+    """The snapshot, as decisions about queues see and change it.
 
     What is placed is assumed in the snapshot; `assumptions` has the tokens.
     """
@@ -83,13 +82,15 @@ class SnapshotPlacement:
         """Whether there are nodes at all."""
         return len(self._snapshot.cluster.slots) > 0
 
-    def likeness(self, member: Member) -> Hashable:
-        """What pods have in common that fit the same nodes; one with volumes is like no other."""
+    def equivalence_class(self, member: Member) -> Hashable:
+        """Return a key that is equal for pods that fit the same nodes; one with volumes has its
+        own.
+        """
         signature = self._snapshot.cluster.signatures.of(member.pod)
         return (signature, member.key) if member.pod.spec.volumes else signature
 
     def choose(self, member: Member) -> Choice | None:
-        """A node for a pod: one that has room now, or else one that will have."""
+        """Return a node for a pod: one on which it fits now, or else one on which it will."""
         taken = [n for n, kept in self._kept.items() if kept and not self.fits_without(member, n)]
         node = self._decide(member.pod, taken)
         if node is not None:
@@ -100,7 +101,7 @@ class SnapshotPlacement:
         return None
 
     def _decide(self, pod: Pod, taken: list[str]) -> str | None:
-        """The best node that has room now, without those that are kept for others."""
+        """Return the best node on which a pod fits now, without those that are kept for others."""
         node = self._snapshot.decide(pod).node
         if node is None or node not in taken:
             return node
@@ -108,7 +109,7 @@ class SnapshotPlacement:
         return self._snapshot.decide(pod, among=others).node
 
     def helpful(self, member: Member) -> Iterator[str]:
-        """The nodes that might take a pod if others left them, by name."""
+        """Yield the nodes on which a pod might fit if others left them, by name."""
         evaluation = self._snapshot.evaluation(member.pod)
         if isinstance(evaluation, Refusal):
             return

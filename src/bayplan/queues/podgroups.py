@@ -1,7 +1,7 @@
 """Which pods use queues, and the PodGroup of those that name none.
 
-A pod uses queues if it says so: by naming a queue, a group or how many pods a group needs, by
-asking for the gate of queue admission, or by having it. All others are in a queue without a quota,
+A pod uses queues if it names a queue, a group or how many pods a group needs, if it asks for the
+gate of queue admission, or has it. All others are in a queue without a quota,
 need no group, and are scheduled as if there were no queues.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bayplan.kube.meta import ObjectMeta, OwnerReference
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import (
+from bayplan.kube.volcano import (
     GATE_ANNOTATIONS,
     GROUP_MIN_MEMBER,
     GROUP_NAME_ANNOTATIONS,
-    QUEUE_ALLOCATION_GATE,
     QUEUE_NAME_ANNOTATIONS,
+    QUEUE_SCHEDULING_GATE,
     PodGroup,
     PodGroupSpec,
     PodGroupStatus,
@@ -28,11 +28,11 @@ MOST = 2**31 - 1
 
 
 def uses_queues(pod: Pod) -> bool:
-    """Whether a pod says that it is to be admitted by a queue."""
+    """Whether a pod is to be admitted by a queue."""
     annotations, gates = pod.metadata.annotations, pod.spec.scheduling_gates
     if annotations and not _SAYING.isdisjoint(annotations):
         return True
-    return bool(gates) and any(gate.name == QUEUE_ALLOCATION_GATE for gate in gates)
+    return bool(gates) and any(gate.name == QUEUE_SCHEDULING_GATE for gate in gates)
 
 
 def names_group(pod: Pod) -> bool:
@@ -61,8 +61,8 @@ def group_for(pod: Pod) -> PodGroup:
 
 
 def min_member_of(pod: Pod) -> int | None:
-    """How many pods of its group a pod says must start together; None if it does not say, or what
-    it says is no such number.
+    """Return how many pods of its group must start together by a pod's annotation; None if it has
+    none, or the value is no such number.
     """
     said = pod.metadata.annotations.get(GROUP_MIN_MEMBER, "")
     number = int(said) if said.isascii() and said.isdigit() and len(said) < 11 else 0
@@ -70,7 +70,7 @@ def min_member_of(pod: Pod) -> int | None:
 
 
 def malformed(pod: Pod) -> str:
-    """What a pod's annotations say that cannot be; empty if nothing."""
+    """Return what is wrong with a pod's annotations; empty if nothing."""
     said = pod.metadata.annotations.get(GROUP_MIN_MEMBER)
     if said is None or min_member_of(pod) is not None:
         return ""

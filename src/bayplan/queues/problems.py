@@ -1,4 +1,4 @@
-"""What is wrong with a queue or a group, and why there is no room: values, never exceptions."""
+"""What is wrong with a queue or a group, and why groups wait: values, never exceptions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Problem:
         return f"queue {self.queue}: {self.text}"
 
 
-class Why(enum.Enum):
-    """What keeps a group or a pod waiting."""
+class WaitCode(enum.Enum):
+    """What a group or a pod waits for."""
 
     UNKNOWN_QUEUE = "UnknownQueue"
     BROKEN_QUEUE = "BrokenQueue"
-    """The queue's own object, or one above it, cannot be reckoned with."""
+    """The queue's own object, or one above it, is invalid."""
     NOT_A_LEAF = "NotALeaf"
     CLOSED = "QueueClosed"
     BAD_GROUP = "BadPodGroup"
-    """The group's own object cannot be reckoned with."""
+    """The group's own object is invalid."""
     QUOTA = "QuotaExceeded"
     SHARE = "OverShare"
     """The queue has what it deserves, and others wait for theirs."""
@@ -38,10 +38,10 @@ class Why(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class NoRoom:
-    """Why a group or a pod has to wait: what it waits for, in which queue, for which resources."""
+class QueueReason:
+    """Why a group or a pod waits: for what, in which queue, for which resources."""
 
-    why: Why
+    code: WaitCode
     queue: str
     text: str
     resources: tuple[str, ...] = ()

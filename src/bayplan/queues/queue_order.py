@@ -1,45 +1,44 @@
-"""Who is next: of all queues the one to be served, and of its groups the first.
+"""The next turn: of all queues the one to be served, and of its groups the first.
 
-Queues are served in their order, groups within a queue in theirs. Groups that ask for the same
-stand in one row: when the first of them is refused for want of quota, so are the others, and
-none of them is looked at again before something came free where it was missing, in the queue or
-above it. So a queue of thousands that are alike costs one look each time a pod ends, and a queue in
-which nothing came free costs nothing.
+Queues are served in their order (`queue_heap`), groups within a queue in theirs. Groups with equal
+requests stand in one row: when the first of them is refused for lack of quota, so are the others,
+and none of them is looked at again before quota came free where it was missing, in the queue or
+above it. So a queue of thousands of equal groups costs one look each time a pod ends, and a queue
+in which nothing came free costs nothing.
 
-Who asks for more than its queue deserves by weight is refused for that, and has its turn when
-nobody else can be served (`next_beyond`): nodes that are there are left to others first, but nobody
-waits for those who cannot use them. That is soon, so nobody is told of it.
+A group that requests more than its queue deserves by weight is refused for that, and has its turn
+when no other group can be served (`next_beyond_share`): existing nodes are left to others first,
+but not kept from a group if others cannot use them. That is soon, so it is not reported.
 
-In a strict queue (`dequeueStrategy: fifo`) nobody overtakes a group that was refused. In others the
+In a strict queue (`dequeueStrategy: fifo`) no group overtakes one that was refused. In others the
 smaller overtake the larger, but not for ever: see `starvation`.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
-from bayplan.queues.asks import Ask
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
-from bayplan.queues.orders import Order, beyond_order, group_order, queue_order
-from bayplan.queues.problems import NoRoom, Why
+from bayplan.queues.orders import Order, beyond_key, group_order
+from bayplan.queues.problems import QueueReason, WaitCode
+from bayplan.queues.queue_heap import QueueHeap
+from bayplan.queues.requests import QuotaRequest
 from bayplan.queues.starvation import StarvationGuard
 
 FIFO = "fifo"
-SLACK = 64
-Turn = tuple[str, Ask]
-"""The group whose turn it is, and what it asks for."""
-HELD = Ask()
-"""The ask of those that were let in before and ask for nothing more."""
+NextRequest = tuple[str, QuotaRequest]
+"""The group whose turn it is, and what it requests."""
+NOTHING_MORE = QuotaRequest()
+"""The request of groups that hold quota already and need no more."""
 
 
-class Head(NamedTuple):
-    """A group in a row: its order, which of its asks that row is, and its key."""
+class _RowEntry(NamedTuple):
+    """A group in a row: its order, which of its requests that row is, and its key."""
 
     order: Order
     number: int
@@ -50,147 +49,111 @@ class Head(NamedTuple):
 class _Line:
     """One queue's groups."""
 
-    rows: dict[Ask, list[Head]] = field(default_factory=dict)
-    """By what they ask for; who has moved on is skipped when it comes up."""
-    refused: dict[Ask, NoRoom] = field(default_factory=dict)
-    """What was asked for in vain, and why."""
-    untold: dict[Ask, list[str]] = field(default_factory=dict)
-    """By what they ask for, those that came since it was refused last."""
+    rows: dict[QuotaRequest, list[_RowEntry]] = field(default_factory=dict)
+    """By request; groups that have moved on are skipped when they come up."""
+    refused: dict[QuotaRequest, QueueReason] = field(default_factory=dict)
+    """The requests that were refused, and why."""
+    unreported: dict[QuotaRequest, list[str]] = field(default_factory=dict)
+    """By request, the groups that came since it was refused last."""
     stopped: str = ""
-    """The queue for whose room everybody waits behind the first, if it is strict."""
+    """The queue for whose quota all wait behind the first group, if it is strict."""
     stopped_by: str = ""
-    """Who that is."""
+    """That group."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
-    """Where a group stands."""
+class _Entry:
+    """What a group requests, and its order."""
 
     queue: str
-    asks: tuple[Ask, ...]
+    requests: tuple[QuotaRequest, ...]
     order: Order
 
-    def asks_as(self, number: int, ask: Ask, order: Order) -> bool:
-        """Whether it still asks for that, as the one of that number and in that order."""
-        return self.order == order and self.asks[number : number + 1] == (ask,)
-
-
-class _Open:
-    """Queues in their order, as it was; what has changed is seen when it comes up."""
-
-    def __init__(self, order: Callable[[str], Order]) -> None:
-        self._order = order
-        self._queues: set[str] = set()
-        self._heap: list[tuple[Order, str]] = []
-
-    def add(self, queue: str) -> None:
-        """Have a queue among them."""
-        self._queues.add(queue)
-        heapq.heappush(self._heap, (self._order(queue), queue))
-        if len(self._heap) > 2 * len(self._queues) + SLACK:
-            self._heap = [(self._order(one), one) for one in self._queues]
-            heapq.heapify(self._heap)
-
-    def discard(self, queue: str) -> None:
-        """Have a queue among them no more."""
-        self._queues.discard(queue)
-
-    def first(self) -> str | None:
-        """The one that comes first by now."""
-        while self._heap:
-            order, queue = self._heap[0]
-            if queue in self._queues:
-                current = self._order(queue)
-                if current <= order:
-                    return queue
-                heapq.heapreplace(self._heap, (current, queue))
-            else:
-                heapq.heappop(self._heap)
-        return None
+    def requests_as(self, number: int, quota: QuotaRequest, order: Order) -> bool:
+        """Whether it still requests that, as the one of that number and in that order."""
+        return self.order == order and self.requests[number : number + 1] == (quota,)
 
 
 class QueueOrder:
-    """The groups that have something to ask for."""
+    """The groups that request something."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._lines: dict[str, _Line] = {}
-        self._standing: dict[str, _Standing] = {}
-        self._to_admit = _Open(partial(queue_order, ledger))
+        self._entries: dict[str, _Entry] = {}
+        self._to_admit = QueueHeap(ledger)
         """The queues in which a group may be admitted."""
-        self._open = _Open(partial(queue_order, ledger))
+        self._open = QueueHeap(ledger)
         """The queues in which pods of a group may be served."""
-        self._beyond = _Open(partial(beyond_order, ledger))
-        """Those in which somebody was refused for their share alone."""
+        self._beyond = QueueHeap(ledger, lambda name: beyond_key(ledger.accounts, name))
+        """The queues in which a group was refused for the share alone."""
         self._waiting_for: dict[str, dict[str, None]] = {}
-        """By the queue that had no room, the queues in which somebody waits for it."""
+        """By the queue that lacks quota, the queues in which groups wait for it."""
         self.starvation = StarvationGuard()
 
     def __len__(self) -> int:
-        return len(self._standing)
+        return len(self._entries)
 
     def __contains__(self, key: str) -> bool:
-        return key in self._standing
+        return key in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._standing)
+        return iter(self._entries)
 
-    def put(self, group: Group, asks: Iterable[Ask], now: float) -> NoRoom | None:
-        """Have a group wait for its turn, to ask for any of these; why it need not ask now, if
-        others have asked for the same in vain.
+    def put(self, group: Group, requests: Iterable[QuotaRequest], now: float) -> QueueReason | None:
+        """Enter a group with its requests, any of which it needs; returns why it waits, if equal
+        requests were refused already.
         """
         self.starvation.begin(group.key, now)
-        standing = _Standing(group.queue, tuple(asks), group_order(group))
-        known = self._standing.get(group.key)
-        if known != standing:
-            self._stand(group, standing)
-        return self._refusal(standing)
+        entry = _Entry(group.queue, tuple(requests), group_order(group))
+        known = self._entries.get(group.key)
+        if known != entry:
+            self._enter(group, entry)
+        return self._refusal(entry)
 
-    def refusal(self, key: str) -> NoRoom | None:
-        """Why a group waits that has had its turn, or behind which one it waits for it."""
-        standing = self._standing[key]
-        line = self._lines[standing.queue]
-        if (no_room := self._refusal(standing)) is not None or not line.stopped_by:
-            return no_room
-        text = (
-            f"group {line.stopped_by} is before it, and nobody overtakes in queue {standing.queue}"
-        )
-        return NoRoom(Why.EARLIER_GROUP, standing.queue, text)
+    def refusal(self, key: str) -> QueueReason | None:
+        """Return why a group waits that has had its turn, or behind which one it waits."""
+        entry = self._entries[key]
+        line = self._lines[entry.queue]
+        if (reason := self._refusal(entry)) is not None or not line.stopped_by:
+            return reason
+        text = f"group {line.stopped_by} comes first in queue {entry.queue}"
+        return QueueReason(WaitCode.EARLIER_GROUP, entry.queue, text)
 
-    def _refusal(self, standing: _Standing) -> NoRoom | None:
-        """Why a group waits: all that it asks for was refused, and not for its share alone."""
-        refused = self._lines[standing.queue].refused
-        answers = [refused.get(ask) for ask in standing.asks]
-        waits = all(one is not None and one.why is not Why.SHARE for one in answers)
+    def _refusal(self, entry: _Entry) -> QueueReason | None:
+        """Return why a group waits: all its requests were refused, and not for the share alone."""
+        refused = self._lines[entry.queue].refused
+        answers = [refused.get(quota) for quota in entry.requests]
+        waits = all(one is not None and one.code is not WaitCode.SHARE for one in answers)
         return answers[0] if waits else None
 
-    def _stand(self, group: Group, standing: _Standing) -> None:
-        self._leave(group.key)
-        self._standing[group.key] = standing
+    def _enter(self, group: Group, entry: _Entry) -> None:
+        self._drop(group.key)
+        self._entries[group.key] = entry
         line = self._lines.setdefault(group.queue, _Line())
-        for number, ask in enumerate(standing.asks):
-            head = Head(standing.order, number, group.key)
-            heapq.heappush(line.rows.setdefault(ask, []), head)
-            refused = line.refused.get(ask)
-            if refused is None or refused.why is Why.SHARE:
-                line.untold.setdefault(ask, []).append(group.key)
+        for number, quota in enumerate(entry.requests):
+            head = _RowEntry(entry.order, number, group.key)
+            heapq.heappush(line.rows.setdefault(quota, []), head)
+            refused = line.refused.get(quota)
+            if refused is None or refused.code is WaitCode.SHARE:
+                line.unreported.setdefault(quota, []).append(group.key)
             if refused is None:
-                self._queues_for(ask).add(group.queue)
+                self._queues_for(quota).add(group.queue)
 
     def remove(self, key: str) -> None:
-        """The group asks for nothing any more."""
-        self._leave(key)
+        """Remove a group that requests nothing any more."""
+        self._drop(key)
         if self.starvation.end(key):
-            self.let_all_look()
+            self.reconsider_all()
 
-    def next(self, now: float) -> Turn | None:
-        """The group whose turn it is: to be admitted, before any pods are served; None if nobody
-        can be served now.
+    def next(self, now: float) -> NextRequest | None:
+        """Return the group whose turn it is: to be admitted, before any pods are served; None if no
+        group can be served now.
         """
-        self._look_again()
+        self._reopen_freed()
         return self._next_of(self._to_admit, now) or self._next_of(self._open, now)
 
-    def _next_of(self, queues: _Open, now: float) -> Turn | None:
+    def _next_of(self, queues: QueueHeap, now: float) -> NextRequest | None:
         held_up = []
         found = None
         while found is None and (queue := queues.first()) is not None:
@@ -204,22 +167,24 @@ class QueueOrder:
             queues.add(queue)
         return found
 
-    def _queues_for(self, ask: Ask) -> _Open:
-        return self._open if ask.needs is None else self._to_admit
+    def _queues_for(self, quota: QuotaRequest) -> QueueHeap:
+        return self._open if quota.needs is None else self._to_admit
 
     def _reopen(self, queue: str) -> None:
-        """Look again at all who wait in a queue."""
+        """Look again at all groups of a queue."""
         self._to_admit.add(queue)
         self._open.add(queue)
 
-    def next_beyond(self, now: float) -> Turn | None:
-        """The group whose turn it is of those that ask for more than their queues deserve; the
-        others of its queue ask again.
+    def next_beyond_share(self, now: float) -> NextRequest | None:
+        """Return the group whose turn it is of those that exceed their queues' shares; the others
+        of its queue are looked at again.
         """
         while (queue := self._beyond.first()) is not None:
             self._beyond.discard(queue)
             line = self._lines[queue]
-            line.refused = {a: why for a, why in line.refused.items() if why.why is not Why.SHARE}
+            line.refused = {
+                a: why for a, why in line.refused.items() if why.code is not WaitCode.SHARE
+            }
             line.stopped = "" if line.stopped == queue else line.stopped
             self._open.add(queue)
             holder = self.starvation.holder(self._ledger.tree.path(queue), now)
@@ -229,40 +194,39 @@ class QueueOrder:
         return None
 
     def refuse(
-        self, turn: Turn, no_room: NoRoom, now: float, *, ever: bool = True
-    ) -> dict[str, NoRoom]:
-        """There is no room for what a group asks, nor for others that ask for the same; returns
-        why they wait, for those to whom that is news. Unless it could not have it ever, it holds
-        these up when its patience is over.
+        self, turn: NextRequest, reason: QueueReason, now: float, *, ever: bool = True
+    ) -> dict[str, QueueReason]:
+        """Refuse a request, and all equal ones of its queue; returns why groups wait, for those for
+        which that is new. If it could ever be granted, the group holds others up once it starves.
         """
-        (key, ask), level = turn, no_room.queue
-        standing = self._standing[key]
-        line = self._lines[standing.queue]
-        line.refused[ask] = no_room
-        self._waiting_for.setdefault(level, {})[standing.queue] = None
-        node = self._ledger.tree.get(standing.queue)
+        (key, quota), level = turn, reason.queue
+        entry = self._entries[key]
+        line = self._lines[entry.queue]
+        line.refused[quota] = reason
+        self._waiting_for.setdefault(level, {})[entry.queue] = None
+        node = self._ledger.tree.get(entry.queue)
         if node is not None and node.queue.spec.dequeue_strategy == FIFO:
             line.stopped, line.stopped_by = level, key
-        elif ever and no_room.why is not Why.SHARE:
+        elif ever and reason.code is not WaitCode.SHARE:
             self.starvation.refused(key, level, now)
-        if no_room.why is Why.SHARE:
+        if reason.code is WaitCode.SHARE:
             self._ledger.wait_for_share(level)
-            self._beyond.add(standing.queue)
+            self._beyond.add(entry.queue)
             return {}
-        told = dict.fromkeys((key, *line.untold.pop(ask, ())))
-        known = {one: self._standing[one] for one in told if one in self._standing}
-        waits = {one: self._refusal(standing) for one, standing in known.items()}
+        newly_waiting = dict.fromkeys((key, *line.unreported.pop(quota, ())))
+        known = {one: self._entries[one] for one in newly_waiting if one in self._entries}
+        waits = {one: self._refusal(entry) for one, entry in known.items()}
         return {one: why for one, why in waits.items() if why is not None}
 
-    def let_all_look(self) -> None:
-        """Whoever was held up is not any more."""
+    def reconsider_all(self) -> None:
+        """Look again at all groups that were held up."""
         for queue in self._lines:
             self._reopen(queue)
 
     # -- queues ----------------------------------------------------------------------------------
 
-    def _look_again(self) -> None:
-        """Open the queues that wait for room where something has come free."""
+    def _reopen_freed(self) -> None:
+        """Open the queues that wait for quota where some has come free."""
         for level in self._ledger.take_freed():
             for queue in self._waiting_for.pop(level, ()):
                 line = self._lines.get(queue)
@@ -274,70 +238,68 @@ class QueueOrder:
 
     # -- groups ----------------------------------------------------------------------------------
 
-    def _first_of(self, line: _Line, holder: str, queues: _Open) -> Turn | None:
-        """The first of a queue who was not refused, and whom nobody holds up; who was let in before
-        and asks for nothing more is held up by nobody.
+    def _first_of(self, line: _Line, holder: str, queues: QueueHeap) -> NextRequest | None:
+        """Return the first group of a queue that was not refused and is not held up; groups that
+        hold quota already and need no more are never held up.
         """
         if queues is self._open:
-            let_in = self._head(HELD, line.rows.get(HELD, []))
+            let_in = self._head(NOTHING_MORE, line.rows.get(NOTHING_MORE, []))
             if let_in is not None:
-                return let_in.key, HELD
-        asks = (ask for ask in line.rows if self._queues_for(ask) is queues)
-        rows = ((ask, line.rows[ask]) for ask in asks if ask not in line.refused)
-        firsts = ((self._head(ask, row), ask) for ask, row in rows)
+                return let_in.key, NOTHING_MORE
+        requests = (quota for quota in line.rows if self._queues_for(quota) is queues)
+        rows = ((quota, line.rows[quota]) for quota in requests if quota not in line.refused)
+        firsts = ((self._head(quota, row), quota) for quota, row in rows)
         stop = self._stop(line)
-        heads = ((head, ask) for head, ask in firsts if head and self._may_go(line, head, stop))
+        heads = ((head, quota) for head, quota in firsts if head and self._may_go(line, head, stop))
         found = min(heads, default=None, key=itemgetter(0))
         if found is None or (holder and found[0].key != holder):
             return self._ask_of(line, holder, queues) if holder else None
         return found[0].key, found[1]
 
     @staticmethod
-    def _may_go(line: _Line, head: Head, stop: Order | None) -> bool:
-        """Whether a group overtakes nobody in a strict queue; its own pods are no others."""
+    def _may_go(line: _Line, head: _RowEntry, stop: Order | None) -> bool:
+        """Whether a group overtakes no other in a strict queue."""
         return stop is None or head.order < stop or head.key == line.stopped_by
 
     def _stop(self, line: _Line) -> Order | None:
-        """Where those stand who wait behind the one that was refused; who has come before it since
-        overtakes nobody.
-        """
-        first = self._standing.get(line.stopped_by) if line.stopped else None
+        """Return the order of the group that was refused; others before it do not overtake it."""
+        first = self._entries.get(line.stopped_by) if line.stopped else None
         return None if first is None else first.order
 
-    def _ask_of(self, line: _Line, key: str, queues: _Open) -> Turn | None:
-        """What a group of a queue may ask for that was not refused."""
-        standing = self._standing.get(key)
-        if standing is None or self._lines[standing.queue] is not line:
+    def _ask_of(self, line: _Line, key: str, queues: QueueHeap) -> NextRequest | None:
+        """Return a request of a group of a queue that was not refused."""
+        entry = self._entries.get(key)
+        if entry is None or self._lines[entry.queue] is not line:
             return None
-        asks = (ask for ask in standing.asks if self._queues_for(ask) is queues)
-        return next(((key, ask) for ask in asks if ask not in line.refused), None)
+        requests = (quota for quota in entry.requests if self._queues_for(quota) is queues)
+        return next(((key, quota) for quota in requests if quota not in line.refused), None)
 
-    def _head(self, ask: Ask, row: list[Head]) -> Head | None:
+    def _head(self, quota: QuotaRequest, row: list[_RowEntry]) -> _RowEntry | None:
         while row:
             order, number, key = row[0]
-            standing = self._standing.get(key)
-            if standing is not None and standing.asks_as(number, ask, order):
+            entry = self._entries.get(key)
+            if entry is not None and entry.requests_as(number, quota, order):
                 return row[0]
             heapq.heappop(row)
         return None
 
-    def _leave(self, key: str) -> None:
-        standing = self._standing.pop(key, None)
-        if standing is None:
+    def _drop(self, key: str) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is None:
             return
-        line = self._lines[standing.queue]
-        for ask in standing.asks:
-            if self._head(ask, line.rows[ask]) is None:
-                del line.rows[ask]
-                line.refused.pop(ask, None)
-                line.untold.pop(ask, None)
+        line = self._lines[entry.queue]
+        for quota in entry.requests:
+            if self._head(quota, line.rows[quota]) is None:
+                del line.rows[quota]
+                line.refused.pop(quota, None)
+                line.unreported.pop(quota, None)
         if not line.rows:
-            del self._lines[standing.queue]
-            self._open.discard(standing.queue)
-            self._to_admit.discard(standing.queue)
-            self._beyond.discard(standing.queue)
+            del self._lines[entry.queue]
+            self._open.discard(entry.queue)
+            self._to_admit.discard(entry.queue)
+            self._beyond.discard(entry.queue)
         elif line.stopped_by == key:
             # Another may have been stopped before it: whoever is first now asks again.
             line.stopped = line.stopped_by = ""
             line.refused.clear()
-            self._reopen(standing.queue)
+            self._reopen(entry.queue)

@@ -55,7 +55,7 @@ class Resources(msgspec.Struct, frozen=True, eq=False, gc=False):
         return all(self[name] == other[name] for name in self._names(other))
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # a Struct's own says that no two are equal
+        return not self == other  # a Struct's own is true for any two
 
     def __hash__(self) -> int:
         said = frozenset(one for one in self.amounts.items() if one[1] != self.rest)
@@ -110,7 +110,7 @@ class Resources(msgspec.Struct, frozen=True, eq=False, gc=False):
         return all(amount < DUST or name == PODS for name, amount in self.amounts.items())
 
     def fits(self, room: Resources) -> bool:
-        """Whether no resource, pods included, has more than there is room for."""
+        """Whether no resource, pods included, has more than another amount."""
         names = self._names(room)
         return all(self[name] < room[name] + DUST for name in names) and self.rest <= room.rest
 
@@ -126,23 +126,23 @@ class Resources(msgspec.Struct, frozen=True, eq=False, gc=False):
         return Resources(change) if change else NOTHING
 
     def over(self, limit: Resources, asked: Iterable[str]) -> list[str]:
-        """The resources of those asked for in which this is more than a limit."""
+        """Return the resources of some in which this is more than a limit."""
         return [name for name in asked if self[name] > limit[name]]
 
     @property
-    def asked(self) -> list[str]:
-        """The resources that there is some of; the count of pods is not asked about."""
+    def nonzero(self) -> list[str]:
+        """The resources with an amount above zero, without the count of pods."""
         return [name for name, amount in self.amounts.items() if amount > 0 and name != PODS]
 
     @property
-    def weighty(self) -> list[str]:
-        """The resources that there is more than dust of, pods included."""
+    def significant(self) -> list[str]:
+        """The resources with an amount above rounding errors, pods included."""
         return [name for name, amount in self.amounts.items() if amount >= DUST]
 
     def _names(self, other: Resources) -> Iterable[str]:
         if self.amounts.keys() == other.amounts.keys():
             return self.amounts
-        # In one order, whatever the names hash to: what is told of them is told the same again.
+        # In one order, whatever the names hash to: messages stay the same.
         return {**self.amounts, **other.amounts}
 
 
@@ -151,12 +151,12 @@ UNLIMITED = Resources(rest=inf)
 
 
 class AmountError(ValueError):
-    """An amount of a resource that cannot be reckoned with."""
+    """An amount of a resource that cannot be read."""
 
 
 def read_amounts(written: Mapping[str, Quantity]) -> Resources:
-    """What a map of quantities says, without the resources that nodes cannot have; AmountError if
-    an amount cannot be read, is negative, or is beyond 64 bits.
+    """Read a map of quantities, without the resources that nodes cannot have; AmountError if an
+    amount cannot be read, is negative, or is beyond 64 bits.
     """
     return Resources({n: _read(n, q) for n, q in written.items() if _is_counted(n)})
 
@@ -188,7 +188,7 @@ def write_amounts(resources: Resources) -> dict[str, str]:
 def _is_counted(name: str) -> bool:
     if name in {CPU, MEMORY, PODS, EPHEMERAL_STORAGE}:
         return True
-    # Nobody can ask for a node's attach limits, and a wrong one must not cost a queue the node.
+    # A pod cannot request attach limits, and a wrong one must not cost a queue the node.
     return is_scalar(name) and not is_attach_limit(name) and not name.startswith(_COUNT_QUOTA)
 
 

@@ -1,9 +1,8 @@
-"""One cycle of decisions: the books, the nodes and the plan, changed together and undone together.
+"""One cycle of decisions: the ledger, the nodes and the plan, changed and undone together.
 
-A `Statement` collects placements, pipelines and evictions. All are entered in the books and on the
-nodes at once, so that the next question sees them. A gang that cannot be completed is discarded:
-everything is taken back in reverse. What is committed goes into
-the `Plan`: values for whoever writes it to the cluster.
+A `Statement` collects placements, pipelines and evictions. All are entered in the ledger and on the
+nodes at once, so that the next decision sees them. A gang that cannot be completed is discarded:
+everything is undone in reverse. What is committed goes into the `CyclePlan`.
 """
 
 from __future__ import annotations
@@ -11,21 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from math import inf
+from typing import ClassVar, Literal
 
 from bayplan.fit.state.workloads import CompiledBudget, DisruptionBudgets, breaks_one
 from bayplan.queues.accounts import Accounts
 from bayplan.queues.groups import Group
 from bayplan.queues.ledger import Ledger
-from bayplan.queues.members import Gate, Member, Status
+from bayplan.queues.members import Gate, Member, TaskStatus
 from bayplan.queues.placement import Choice, Placement
-from bayplan.queues.problems import NoRoom, Why
-from bayplan.queues.rules import Rules
-from bayplan.queues.status import said_of
+from bayplan.queues.problems import QueueReason, WaitCode
+from bayplan.queues.status import wait_text
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PodAssignment:
     """A pod, and the node that was chosen for it."""
 
     pod: str
@@ -33,8 +32,8 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Eviction:
-    """A pod that has to leave, for whom and why."""
+class PlannedEviction:
+    """A pod to be evicted, for which pod and by which action."""
 
     pod: str
     node: str
@@ -43,21 +42,21 @@ class Eviction:
 
 
 @dataclass(slots=True)
-class Plan:
+class CyclePlan:
     """The decisions of one cycle; pods and groups by their keys."""
 
     admitted: list[str] = field(default_factory=list)
     """Groups that are now Inqueue."""
     ungated: list[str] = field(default_factory=list)
-    """Pods that lose the gate of queue admission; they hold their quota from now on."""
-    placed: list[Placed] = field(default_factory=list)
+    """Pods that lose the gate of queue admission; quota is reserved for them from now on."""
+    placed: list[PodAssignment] = field(default_factory=list)
     """Pods to be bound; each pod's gang is complete."""
-    pipelined: list[Placed] = field(default_factory=list)
+    pipelined: list[PodAssignment] = field(default_factory=list)
     """Pods that a node is kept for until others have left it."""
-    evicted: list[Eviction] = field(default_factory=list)
+    evicted: list[PlannedEviction] = field(default_factory=list)
     unplaced: list[str] = field(default_factory=list)
-    """Pods that quota lets run and no node takes: what nodes are to be bought for."""
-    waiting: dict[str, NoRoom] = field(default_factory=dict)
+    """Pods that quota admits and no node fits: nodes have to be added for them."""
+    waiting: dict[str, QueueReason] = field(default_factory=dict)
     """By group what it waits for."""
 
 
@@ -68,27 +67,27 @@ Undo = Callable[[], None]
 class Session:
     """What one cycle decides with, and what it has decided."""
 
+    removable_gates: ClassVar[frozenset[Gate]] = frozenset((Gate.OURS, Gate.OURS_UNASKED))
+    """The gates that are the queue's to remove."""
+    preemptor_gates: ClassVar[frozenset[Gate]] = frozenset((Gate.NONE, *removable_gates))
+    """The gates of pods that may make others leave."""
+
     def __init__(
         self, ledger: Ledger, placement: Placement, budgets: DisruptionBudgets | None = None
     ) -> None:
         self.ledger = ledger
         self.placement = placement
         self.budgets = budgets
-        """The disruption budgets that are kept as long as others can leave; None if none are."""
-        self.plan = Plan()
-        if ledger.rules.session_keeps_inqueue:
-            ledger.freeze()
+        """The disruption budgets that are kept as long as other pods can be evicted; None if none
+        are.
+        """
+        self.plan = CyclePlan()
         self.evicted: dict[str, Member] = {}
-        """Those who leave so far."""
+        """The pods evicted so far."""
         self._ungated: set[str] = set()
-        unasked = () if ledger.rules.unasked_gates_stay else (Gate.OURS_UNASKED,)
-        self.removable_gates = frozenset((Gate.OURS, *unasked))
-        """The gates that are the queue's to remove."""
-
-    @property
-    def rules(self) -> Rules:
-        """Volcano's habits, or none of them."""
-        return self.ledger.rules
+        self._least_priority: dict[str, float] = {}
+        self._done: list[_Step] = []
+        """All that stands, in order."""
 
     @property
     def accounts(self) -> Accounts:
@@ -104,25 +103,61 @@ class Session:
         nodes = self.ledger.tree.nodes
         return (group for group in self.ledger.waiting() if group.queue in nodes)
 
-    def wait(self, group: Group, why: NoRoom | Why) -> None:
+    def least_priority(self, queue: str) -> float:
+        """The least priority of a group of a queue that had pods on nodes at the beginning."""
+        least = self._least_priority.get(queue)
+        if least is None:
+            groups = (one for one in self.ledger.groups_in(queue) if one.allocated_count)
+            least = min((one.priority for one in groups), default=inf)
+            self._least_priority[queue] = least
+        return least
+
+    def wait(self, group: Group, why: QueueReason | WaitCode) -> None:
         """Note what a group waits for."""
-        if isinstance(why, Why):
-            why = NoRoom(why, group.queue, said_of(group, why))
+        if isinstance(why, WaitCode):
+            why = QueueReason(why, group.queue, wait_text(group, why))
         self.plan.waiting[group.key] = why
 
     def is_held_up(self, group: Group) -> bool:
         """Whether a group waits behind another of its queue."""
         waits = self.plan.waiting.get(group.key)
-        return waits is not None and waits.why is Why.EARLIER_GROUP
+        return waits is not None and waits.code is WaitCode.EARLIER_GROUP
 
     def ungate(self, member: Member) -> None:
-        """Let the gate of a pod go, if it has ours."""
+        """Have the gate of a pod removed, if it has ours."""
         if member.gate in self.removable_gates and member.key not in self._ungated:
             self._ungated.add(member.key)
             self.plan.ungated.append(member.key)
 
+    def status_if_spared(self, victim: Member) -> TaskStatus:
+        """Return where a pod stands that was to be evicted, and then is not."""
+        return victim.status
+
+    def keeps_quota(self, victim: Member) -> bool:
+        """Whether a pod that is evicted goes on reserving quota."""
+        del victim
+        return False
+
+    def may_preempt_within(self, group: Group) -> bool:
+        """Whether pods of a group may leave for others of it: only if it can start then."""
+        return group.is_pipelined
+
+    def may_reclaim(self, member: Member) -> bool:
+        """Whether quota takes a pod for which others leave: in its queue and in all above it."""
+        return self.ledger.may_allocate(member) is None
+
+    def revert(self) -> None:
+        """Take back all that was decided, in reverse; the plan still has it."""
+        for step in reversed(self._done):
+            step.undo()
+        self._done = []
+
+    def keep(self, steps: Iterable[_Step]) -> None:
+        """Note steps that stand."""
+        self._done += steps
+
     def by_budget(self, victims: Sequence[Member]) -> tuple[list[Member], list[Member]]:
-        """Victims whom budgets protect, beside those who leave already, and the others."""
+        """Return the victims that budgets protect, beside those evicted already, and the others."""
         if self.budgets is None:
             return [], list(victims)
         left: dict[CompiledBudget, int] = {}
@@ -151,7 +186,7 @@ class _Step:
 
     member: Member
     undo: Undo
-    eviction: Eviction | None = None
+    eviction: PlannedEviction | None = None
     is_choice: bool = False
     """Whether a node was chosen for it, or else only quota held."""
 
@@ -164,7 +199,7 @@ class Statement:
         self._steps: list[_Step] = []
 
     def take(self, member: Member, choice: Choice) -> None:
-        """Place a pod on a node that has room, or keep one for it that will have."""
+        """Place a pod on a node on which it fits now, or keep one for it on which it will."""
         status, reserved = member.status, member.reserved
         placement, ledger = self._session.placement, self._session.ledger
         if choice.now:
@@ -172,7 +207,7 @@ class Statement:
         else:
             placement.pipeline(member, choice.node)
         member.node = choice.node
-        ledger.move(member, Status.ALLOCATED if choice.now else Status.PIPELINED)
+        ledger.move(member, TaskStatus.ALLOCATED if choice.now else TaskStatus.PIPELINED)
 
         def undo() -> None:
             placement.withdraw(member)
@@ -182,17 +217,11 @@ class Statement:
         self._steps.append(_Step(member, undo, is_choice=True))
 
     def evict(self, member: Member, preemptor: Member, action: Evicting) -> None:
-        """Let a pod leave its node."""
-        status, reserved = member.status, member.reserved
-        placement, ledger, rules = (
-            self._session.placement,
-            self._session.ledger,
-            self._session.rules,
-        )
-        if rules.spared_pods_run:
-            status = Status.RUNNING
-        stays = rules.victims_stay_reserved and member.opted_in
-        ledger.move(member, Status.RELEASING, reserved=stays)
+        """Evict a pod from its node."""
+        status, reserved = self._session.status_if_spared(member), member.reserved
+        placement, ledger = self._session.placement, self._session.ledger
+        keeps_quota = self._session.keeps_quota(member)
+        ledger.move(member, TaskStatus.RELEASING, reserved=keeps_quota)
         placement.evict(member)
         self._session.evicted[member.key] = member
 
@@ -201,11 +230,11 @@ class Statement:
             placement.spare(member)
             ledger.move(member, status, reserved=reserved)
 
-        told = Eviction(member.key, member.node, preemptor.key, action)
+        told = PlannedEviction(member.key, member.node, preemptor.key, action)
         self._steps.append(_Step(member, undo, told))
 
     def reserve(self, member: Member) -> None:
-        """Hold a part of the quota for a pod, whose gate goes."""
+        """Reserve quota for a pod, whose gate is removed."""
         status, reserved = member.status, member.reserved
         self._session.ledger.reserve(member)
         undo = partial(self._session.ledger.move, member, status, reserved=reserved)
@@ -225,15 +254,22 @@ class Statement:
         return group.is_ready
 
     def commit(self, *, bind: bool = True) -> None:
-        """Let everything stand; nodes are only kept as long as nobody is to be bound."""
+        """Let everything stand; without `bind`, nodes are only kept.
+
+        Pods for which others are evicted keep their gates: victims hold their quota until they are
+        gone.
+        """
         plan = self._session.plan
+        makes_room = any(step.eviction is not None for step in self._steps)
         for step in self._steps:
             if step.eviction is not None:
                 plan.evicted.append(step.eviction)
                 continue
-            self._session.ungate(step.member)
+            if bind or not makes_room:
+                self._session.ungate(step.member)
             if step.is_choice:
                 self._enter(step.member, bind=bind)
+        self._session.keep(self._steps)
         self._steps = []
 
     def discard(self) -> None:
@@ -243,9 +279,9 @@ class Statement:
         self._steps = []
 
     def _enter(self, member: Member, *, bind: bool) -> None:
-        placed = Placed(member.key, member.node)
-        if bind and member.status is Status.ALLOCATED:
-            self._session.ledger.move(member, Status.BINDING)
+        placed = PodAssignment(member.key, member.node)
+        if bind and member.status is TaskStatus.ALLOCATED:
+            self._session.ledger.move(member, TaskStatus.BINDING)
             self._session.plan.placed.append(placed)
         else:
             self._session.plan.pipelined.append(placed)

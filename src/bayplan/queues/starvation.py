@@ -1,11 +1,11 @@
-"""The starvation guard: a group lets smaller ones overtake it, but not for ever.
+"""The starvation guard: smaller groups overtake a larger one, but not for ever.
 
-Where room is wanted by many, it comes free piece by piece, and the small take each piece before
-there is enough for the large. So a group that has waited for longer than `PATIENCE` holds up
-everybody else who could take the room that it waits for, in the queue that lacks it and in all
-below that one, until it has its room or `HOLD_UP` has gone by. Then the others have their turn for
-as long as its patience lasts again. So a large group waits for at most `PATIENCE` before room is
-kept for it, and others are held up for no more than a third of the time.
+Where many groups want quota, it comes free piece by piece, and small groups take each piece before
+there is enough for a large one. So a group that has waited for longer than `PATIENCE` holds up all
+others that could take the quota that it waits for, in the queue that lacks it and in all below that
+one, until it has its quota or `HOLD_UP` has gone by. Then the others have their turns for
+`PATIENCE` again. So a large group waits for at most `PATIENCE` before quota is kept for it, and
+others are held up for no more than a third of the time.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 PATIENCE = 600.0
-"""Seconds that a group lets others overtake it."""
+"""Seconds for which a group may be overtaken."""
 HOLD_UP = 300.0
 """Seconds for which it then holds them up, at most."""
 
 
 class StarvationGuard:
-    """Since when groups wait, and whom they hold up."""
+    """Since when groups wait, and which queues they hold up."""
 
     def __init__(self) -> None:
         self._patient_since: dict[str, float] = {}
@@ -31,18 +31,18 @@ class StarvationGuard:
         self._patient_since.setdefault(key, now)
 
     def end(self, key: str) -> bool:
-        """A group waits no longer; says whether it held others up."""
+        """Note that a group waits no longer; returns whether it held others up."""
         self._patient_since.pop(key, None)
         return self._let_go(key)
 
     def refused(self, key: str, queue: str, now: float) -> None:
-        """A group was refused for want of room in a queue."""
+        """Note that a group was refused for lack of quota in a queue."""
         if queue not in self._holds and now - self._patient_since[key] >= PATIENCE:
             self._let_go(key)
             self._holds[queue] = (key, now + HOLD_UP)
 
     def holder(self, path: Iterable[str], now: float) -> str:
-        """The group that holds up the queue of this path; empty if nobody does."""
+        """Return the group that holds up the queue of this path; empty if none does."""
         if not self._holds:
             return ""
         for queue in path:
@@ -52,7 +52,7 @@ class StarvationGuard:
         return ""
 
     def expire(self, now: float) -> bool:
-        """Let those go on who were held up for long enough; says whether there were any."""
+        """End holds that are over; returns whether there were any."""
         over = [key for key, until in self._holds.values() if until <= now]
         for key in over:
             self._let_go(key)
@@ -60,7 +60,7 @@ class StarvationGuard:
         return bool(over)
 
     def next_due(self) -> float | None:
-        """When somebody has held the others up for long enough; None if nobody does."""
+        """Return when the next hold is over; None if there is none."""
         return min((until for _, until in self._holds.values()), default=None)
 
     def _let_go(self, key: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the objects of queues and groups should say of themselves.
+"""The status of groups, as it is to be written to their objects.
 
 A group is Pending until it is admitted, Inqueue until as many of its pods as it needs are on nodes,
 then Running; Completed when all of those have ended; Unknown when some run and too few others can.
@@ -8,22 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bayplan.kube.queueing import PodGroupPhase
+from bayplan.kube.volcano import PodGroupPhase
 from bayplan.queues.groups import Group
-from bayplan.queues.members import Status
-from bayplan.queues.problems import Why
-from bayplan.queues.rules import Rules
+from bayplan.queues.members import TaskStatus
+from bayplan.queues.problems import WaitCode
 
 UNSCHEDULABLE, SCHEDULED = "Unschedulable", "Scheduled"
 NOT_ENOUGH_RESOURCES = "NotEnoughResources"
 READY = "tasks in gang are ready to be scheduled"
 
-_ENDED = (Status.SUCCEEDED, Status.FAILED)
+_ENDED = (TaskStatus.SUCCEEDED, TaskStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCondition:
-    """What a group says of whether it can start."""
+    """The condition of a group: whether it can start."""
 
     type: str
     reason: str
@@ -32,7 +31,7 @@ class GroupCondition:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """What a group says of itself."""
+    """The status of a group."""
 
     phase: PodGroupPhase
     condition: GroupCondition | None
@@ -41,14 +40,14 @@ class GroupStatus:
     failed: int
 
 
-def group_status(group: Group, rules: Rules) -> GroupStatus:
+def group_status(group: Group) -> GroupStatus:
     """The status of a group as its pods stand."""
     return GroupStatus(
-        phase=_phase(group, rules),
+        phase=_phase(group),
         condition=_condition(group),
-        running=group.count(Status.RUNNING),
-        succeeded=group.count(Status.SUCCEEDED),
-        failed=group.count(Status.FAILED),
+        running=group.count(TaskStatus.RUNNING),
+        succeeded=group.count(TaskStatus.SUCCEEDED),
+        failed=group.count(TaskStatus.FAILED),
     )
 
 
@@ -60,23 +59,23 @@ def _condition(group: Group) -> GroupCondition | None:
     return GroupCondition(UNSCHEDULABLE, NOT_ENOUGH_RESOURCES)
 
 
-def _phase(group: Group, rules: Rules) -> PodGroupPhase:
-    if group.count(Status.RUNNING) and not group.has_enough:
+def _phase(group: Group) -> PodGroupPhase:
+    if group.count(TaskStatus.RUNNING) and not group.has_enough:
         return "Unknown"
     ended = group.count(*_ENDED)
-    scheduled = group.count(Status.RUNNING, Status.BOUND) + ended
-    if scheduled >= group.min_member and (scheduled or rules.zero_min_member_completed):
+    scheduled = group.count(TaskStatus.RUNNING, TaskStatus.BOUND) + ended
+    if scheduled >= group.needed_to_run:
         return "Completed" if scheduled == ended else "Running"
     return "Inqueue" if group.phase == "Inqueue" else "Pending"
 
 
-def said_of(group: Group, why: Why) -> str:
-    """Why a group cannot start, where that is not its queue's doing."""
-    pending, needs = group.count(Status.PENDING), group.min_member
-    if why is Why.NOT_ENOUGH_PODS:
-        return f"{len(group.members)} pods are there, {needs} are needed to start"
-    if why is Why.NOT_ENOUGH_PODS_OF_TASK:
-        return "too few pods of a task are there to start"
-    if why is Why.FOREIGN_GATE:
+def wait_text(group: Group, why: WaitCode) -> str:
+    """Return why a group cannot start, where that is not for quota."""
+    pending, needs = group.count(TaskStatus.PENDING), group.min_member
+    if why is WaitCode.NOT_ENOUGH_PODS:
+        return f"it has {len(group.members)} pods, and needs {needs} to start"
+    if why is WaitCode.NOT_ENOUGH_PODS_OF_TASK:
+        return "it has fewer pods of a task than that needs to start"
+    if why is WaitCode.FOREIGN_GATE:
         return "too many of its pods are held by gates that are not the queue's to remove"
     return f"quota is there, and no nodes for {pending} of {len(group.members)} pods"

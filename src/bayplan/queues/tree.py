@@ -1,28 +1,29 @@
 """The tree of queues, and what each may have.
 
 Queues name their parents; those that name none are children of `root`. `root` and `default` are
-there whether or not somebody made them. Only leaves take groups.
+there whether or not they were made. Only leaves take groups.
 
 What is wrong with one queue is its own trouble: an amount that cannot be read, an unknown parent, a
-cycle. It and the queues below it take no work until that is mended, the others go on, and
-`problems` says why. Quotas that contradict each other are told too, but reckoned with as the
-formulas have it: guarantee before deserved, capability before both.
+cycle. It and the queues below it take no work until that is fixed, the others go on, and `problems`
+has why. Quotas that contradict each other are reported too, but used as the formulas have it:
+guarantee before deserved, capability before both.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
 
 from bayplan.kube.meta import ObjectMeta
-from bayplan.kube.queueing import DEFAULT_QUEUE, ROOT_QUEUE, Queue
+from bayplan.kube.volcano import DEFAULT_QUEUE, ROOT_QUEUE, Queue
 from bayplan.queues.policies import (
     POLICIES,
     QueuePolicy,
 )
-from bayplan.queues.problems import NoRoom, Problem, Why
-from bayplan.queues.quota import (
+from bayplan.queues.problems import Problem, QueueReason, WaitCode
+from bayplan.queues.queue_quota import (
     Quota,
     child_quota,
     contradictions,
@@ -32,7 +33,6 @@ from bayplan.queues.quota import (
     written_quota,
 )
 from bayplan.queues.resources import NOTHING, UNLIMITED, AmountError, Resources
-from bayplan.queues.rules import OURS, Rules
 
 MAX_DEPTH = 64
 """How long a path from the root may be."""
@@ -49,7 +49,7 @@ class QueueNode:
     children: tuple[str, ...] = ()
     quota: Quota = field(default_factory=Quota)
     broken: str = ""
-    """Why it takes no work, if its object or one above it cannot be reckoned with."""
+    """Why it takes no work, if its object or one above it is invalid."""
 
     @property
     def is_leaf(self) -> bool:
@@ -71,7 +71,9 @@ class QueueTree:
     policy: QueuePolicy = POLICIES["capacity"]
     hierarchy: bool = True
     total: Resources = UNLIMITED
-    rules: Rules = OURS
+
+    implied: ClassVar[tuple[str, ...]] = (ROOT_QUEUE, DEFAULT_QUEUE)
+    """The queues that are there whether or not they were made."""
 
     @classmethod
     def of(
@@ -81,14 +83,17 @@ class QueueTree:
         total: Resources = UNLIMITED,
         policy: QueuePolicy = POLICIES["capacity"],
         hierarchy: bool = True,
-        rules: Rules = OURS,
-    ) -> QueueTree:
+    ) -> Self:
         """The tree of these queues, with what the total leaves each."""
-        implied = [ROOT_QUEUE] if rules.default_must_be_made else [ROOT_QUEUE, DEFAULT_QUEUE]
-        known = {name: Queue(metadata=ObjectMeta(name=name)) for name in implied}
+        known = {name: Queue(metadata=ObjectMeta(name=name)) for name in cls.implied}
         known.update((queue.name, queue) for queue in queues)
-        builder = _Builder(known, total, hierarchy, rules)
-        return cls(builder.nodes(), tuple(builder.problems), policy, hierarchy, total, rules)
+        builder = _Builder(known, total, hierarchy, cls.root_capability)
+        return cls(builder.nodes(), tuple(builder.problems), policy, hierarchy, total)
+
+    @staticmethod
+    def root_capability(written: Resources) -> Resources:
+        """Return the limit of the root, of which this is written."""
+        return written
 
     def get(self, name: str) -> QueueNode | None:
         """A queue by name."""
@@ -105,28 +110,34 @@ class QueueTree:
         return replace(self, nodes={**self.nodes, queue.name: node})
 
     def is_open(self, name: str) -> bool:
-        """Whether a queue's state lets work in, and so do the states of those above it."""
+        """Whether a queue and those above it are open."""
         node = self.nodes.get(name)
         if node is None:
             return False
-        above = () if self.rules.open_below_closed else node.path[1:]
-        return all(map(self._says_open, (name, *above)))
+        queues = map(self.nodes.__getitem__, self.deciding_queues(node))
+        return all(self.is_open_state(one.queue.status.state) for one in queues)
 
-    def _says_open(self, name: str) -> bool:
-        state = self.nodes[name].queue.status.state
-        return state == "Open" or (not state and not self.rules.state_must_be_said)
+    def deciding_queues(self, node: QueueNode) -> tuple[str, ...]:
+        """Return the queues whose states decide whether one is open: it and those above it."""
+        return node.path
 
-    def refusal(self, name: str) -> NoRoom | None:
-        """Why a queue takes no work at all, whatever its quota; None if it does."""
+    def is_open_state(self, state: str) -> bool:
+        """Whether a queue of this state takes work; it has none before its first status."""
+        return state in {"", "Open"}
+
+    def refusal(self, name: str) -> QueueReason | None:
+        """Return why a queue takes no work at all, whatever its quota; None if it does."""
         node = self.nodes.get(name)
         if node is None:
-            return NoRoom(Why.UNKNOWN_QUEUE, name, f"queue {name} does not exist")
+            return QueueReason(WaitCode.UNKNOWN_QUEUE, name, f"queue {name} does not exist")
         if node.broken:
-            return NoRoom(Why.BROKEN_QUEUE, name, f"queue {name} takes no work: {node.broken}")
+            return QueueReason(
+                WaitCode.BROKEN_QUEUE, name, f"queue {name} takes no work: {node.broken}"
+            )
         if not node.is_leaf:
-            return NoRoom(Why.NOT_A_LEAF, name, f"queue {name} has queues below it")
+            return QueueReason(WaitCode.NOT_A_LEAF, name, f"queue {name} has queues below it")
         if not self.is_open(name):
-            return NoRoom(Why.CLOSED, name, f"queue {name} is not open")
+            return QueueReason(WaitCode.CLOSED, name, f"queue {name} is not open")
         return None
 
 
@@ -134,12 +145,16 @@ class _Builder:
     """The making of one tree."""
 
     def __init__(
-        self, queues: Mapping[str, Queue], total: Resources, hierarchy: bool, rules: Rules
+        self,
+        queues: Mapping[str, Queue],
+        total: Resources,
+        hierarchy: bool,
+        root_capability: Callable[[Resources], Resources],
     ) -> None:
         self._queues = queues
         self._total = total
         self._hierarchy = hierarchy
-        self._rules = rules
+        self._root_capability = root_capability
         self.problems: list[Problem] = []
         self._unreadable: dict[str, str] = {}
         self._written = {name: self._read(queue) for name, queue in queues.items()}
@@ -192,9 +207,7 @@ class _Builder:
 
     def _root_written(self) -> Quota:
         written = self._written[ROOT_QUEUE]
-        if self._rules.root_partial_capability and written.capability.amounts:
-            return replace(written, capability=Resources(written.capability.amounts))
-        return written
+        return replace(written, capability=self._root_capability(written.capability))
 
     def _children(self) -> Mapping[str, list[str]]:
         children: defaultdict[str, list[str]] = defaultdict(list)

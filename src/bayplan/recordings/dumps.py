@@ -1,4 +1,4 @@
-"""The file of a dump: a v1 List written object by object, and whole or not there at all."""
+"""Writes a dump: a v1 List, object by object; the file appears only when it is complete."""
 
 from __future__ import annotations
 
@@ -17,67 +17,71 @@ from msgspec.structs import replace
 
 from bayplan.base.errors import InputError
 from bayplan.kube.codec import ObjectError, encode
-from bayplan.kube.loading import DumpNotes, LeftOut, Unseen
+from bayplan.kube.manifests import DumpMetadata, OmittedObject, UnseenKind
 from bayplan.kube.meta import KubeObject
 from bayplan.recordings.privacy import Anonymiser, release_of, scrub
 
 _HEAD = b'{"apiVersion":"v1","kind":"List","metadata":{"resourceVersion":""},"items":['
 _COMPRESSION = 6
-TELLS_TOO_MUCH = "not for an anonymised dump"
+EXCLUDED_FROM_ANONYMISED = "not for an anonymised dump"
 
 
 @dataclass(slots=True)
 class DumpWriter:
-    """Objects on their way into a dump."""
+    """Writes objects and notes into a dump."""
 
     stream: BinaryIO
-    hiding: Anonymiser | None = None
-    unseen: list[Unseen] = field(default_factory=list)
-    problems: list[LeftOut] = field(default_factory=list)
+    anonymiser: Anonymiser | None = None
+    unseen: list[UnseenKind] = field(default_factory=list)
+    problems: list[OmittedObject] = field(default_factory=list)
     kinds: tuple[str, ...] = ()
     server_version: str = ""
     taken_at: str | None = None
     count: int = 0
 
-    def take_all(self, objects: Iterable[KubeObject]) -> None:
-        """Write these objects, without what decides nothing."""
+    def write_objects(self, objects: Iterable[KubeObject]) -> None:
+        """Write objects, without fields that no decision reads."""
         for obj in objects:
             scrub(obj)
-            if self.hiding is not None:
-                self.hiding(obj)
+            if self.anonymiser is not None:
+                self.anonymiser(obj)
             self.stream.write((b",\n" if self.count else _HEAD + b"\n") + encode(obj))
             self.count += 1
 
-    def take_problems(self, problems: Sequence[ObjectError]) -> None:
-        """Keep what was left out, and why."""
+    def record_problems(self, problems: Sequence[ObjectError]) -> None:
+        """Note the objects that were left out, and why."""
         for one in problems:
             kind = one.identity.partition(" ")[0]
-            told = LeftOut(one.identity, one.path, one.problem)
-            self.problems.append(told if self.hiding is None else LeftOut(f"{kind} (unnamed)"))
+            note = OmittedObject(one.identity, one.path, one.problem)
+            self.problems.append(
+                note if self.anonymiser is None else OmittedObject(f"{kind} (unnamed)")
+            )
 
     def end(self) -> None:
-        """Close the list, and say what the dump lacks."""
+        """Close the list, and write the notes on what the dump lacks."""
         version = self.server_version
-        notes = DumpNotes(
-            unseen=tuple(map(self._hidden, self.unseen)),
+        notes = DumpMetadata(
+            unseen=tuple(map(self._anonymised, self.unseen)),
             left_out=tuple(self.problems),
             kinds=self.kinds,
-            server_version=release_of(version) if self.hiding else version,
+            server_version=release_of(version) if self.anonymiser else version,
             taken_at=self.taken_at,
         )
         self.stream.write((b"\n]" if self.count else _HEAD + b"]") + b',"bayplan":')
         self.stream.write(msgspec.json.encode(notes) + b"}\n")
 
-    def _hidden(self, one: Unseen) -> Unseen:
-        if self.hiding is None:
+    def _anonymised(self, one: UnseenKind) -> UnseenKind:
+        if self.anonymiser is None:
             return one
-        why = one.why if one.why == TELLS_TOO_MUCH else ""  # the server's words name the user
-        return replace(one, why=why, but_in=self.hiding.names.name(one.but_in))
+        # The server's message names the user.
+        reason = one.reason if one.reason == EXCLUDED_FROM_ANONYMISED else ""
+        namespace = self.anonymiser.names.name(one.readable_namespace)
+        return replace(one, reason=reason, readable_namespace=namespace)
 
 
 @contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
-    """Where a dump is to be written; a file comes to be only when all is written."""
+def open_dump(path: str) -> Iterator[BinaryIO]:
+    """Open the output of a dump; a file appears only when all is written."""
     if path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -89,19 +93,19 @@ def opened(path: str) -> Iterator[BinaryIO]:
     except (OSError, ValueError, RuntimeError) as error:  # ValueError: a NUL; RuntimeError: a loop
         raise _unwritable(path, error) from None
     try:
-        yield from _into(target) if is_special else _in_place_of(target)
+        yield from _appending(target) if is_special else _replacing(target)
     except OSError as error:
         raise _unwritable(path, error) from None
 
 
-def _into(target: Path) -> Iterator[BinaryIO]:
-    """A device or a pipe, which must stay what it is."""
+def _appending(target: Path) -> Iterator[BinaryIO]:
+    """Write to a device or a pipe, which must not be replaced."""
     with target.open("wb") as plain:
         yield from _compressed(plain, target)
 
 
-def _in_place_of(target: Path) -> Iterator[BinaryIO]:
-    # Of its owner alone from the first byte on.
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    # Readable only by its owner from the first byte on.
     number, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
     try:
         with os.fdopen(number, "wb") as plain:
@@ -117,11 +121,11 @@ def _compressed(plain: BinaryIO, target: Path) -> Iterator[BinaryIO]:
     if target.suffix != ".gz":
         yield plain
         return
-    # Without the file's name and its time: the same cluster gives the same bytes.
+    # Without the file's name and time: the same cluster gives the same bytes.
     with gzip.GzipFile("", "wb", _COMPRESSION, plain, mtime=0) as stream:
         yield cast("BinaryIO", stream)
 
 
 def _unwritable(path: str, error: Exception) -> InputError:
-    said = error.strerror if isinstance(error, OSError) else str(error)
-    return InputError(f"--to {path[:200]}: {said}")
+    reason = error.strerror if isinstance(error, OSError) else str(error)
+    return InputError(f"--to {path[:200]}: {reason}")

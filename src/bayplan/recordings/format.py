@@ -1,8 +1,8 @@
-"""The bytes of a recording: a line that says what it is, then blocks, each with its own checksum.
+"""The bytes of a recording: a line with the format's name, then blocks, each with a checksum.
 
-A block is whole or it is not there: whoever is killed while writing loses the block that was being
-written. Its head says how many changes came before it and when it begins, so that a reader finds
-any moment by the heads alone.
+A writer that is killed loses only the block that it was writing. A block's head has the number of
+changes before it and the time at which it begins, so that a reader finds any moment by the heads
+alone.
 """
 
 from __future__ import annotations
@@ -20,87 +20,89 @@ _MARK = b"BPRB"
 _HEAD = Struct("<4sBIIQd")
 HEAD_BYTES = _HEAD.size
 LARGEST_BLOCK = 64 << 20
-"""No block is larger, packed or unpacked."""
+"""The largest block, packed or unpacked."""
 BLOCK_BYTES = 1 << 20
-"""How much is put into a block before it is written."""
+"""How many bytes are buffered before a block is written."""
 MOST_BLOCKS = 4_000_000
-"""No recording has more: their heads are all held by who reads it."""
+"""The maximum number of blocks: a reader holds all their heads."""
 LONGEST_SECONDS = 100 * 366 * 86400.0
-"""A hundred years: no moment of a recording is later."""
+"""A hundred years, the latest moment of a recording."""
 _LEVEL = 6
 
 
 class RecordingError(ValueError):
-    """A file that is no recording, or that cannot be read further."""
+    """A file that is not a recording, or is damaged."""
 
 
-class Part(IntEnum):
+class BlockType(IntEnum):
     """What a block holds."""
 
     HEADER = 1
-    """What was recorded, by whom and from when."""
+    """What was recorded, and from when."""
     KEYFRAME = 2
-    """Some of all objects there are; more follow."""
+    """A part of all objects; more follow."""
     KEYFRAME_END = 3
-    """The last of them: the keyframe is whole."""
+    """The last part: the keyframe is complete."""
     CHANGES = 4
 
 
 class Header(msgspec.Struct):
-    """What the first block says."""
+    """The contents of the first block."""
 
     name: str
     """What was recorded."""
     start: str
-    """When it began, as Kubernetes writes moments."""
+    """When it began, as a Kubernetes timestamp."""
 
 
 class Block(NamedTuple):
-    """Where a block is, and what its head says."""
+    """The offset and head of a block."""
 
     offset: int
-    part: Part
+    block_type: BlockType
     length: int
     checksum: int
     seq: int
-    """How many changes came before it."""
+    """The number of changes before it."""
     at: float
     """Seconds from the beginning."""
 
     @property
     def end(self) -> int:
-        """Where the next one begins."""
+        """The offset of the next block."""
         return self.offset + HEAD_BYTES + self.length
 
 
-def packed(part: Part, seq: int, at: float, data: bytes) -> bytes:
-    """A block as it is written."""
+def pack_block(block_type: BlockType, seq: int, at: float, data: bytes) -> bytes:
+    """Return the bytes of a block."""
     payload = zstandard.ZstdCompressor(level=_LEVEL, write_content_size=True).compress(data)
-    head = _HEAD.pack(_MARK, part, len(payload), _checksum(part, seq, at, payload), seq, at)
+    head = _HEAD.pack(
+        _MARK, block_type, len(payload), _checksum(block_type, seq, at, payload), seq, at
+    )
     return head + payload
 
 
 def read_block(file: BinaryIO, offset: int) -> Block | None:
-    """The head of the block at an offset; None if there is none that makes sense."""
+    """Read the head of the block at an offset; None if there is no valid one."""
     file.seek(offset)
     head = file.read(HEAD_BYTES)
     if len(head) < HEAD_BYTES:
         return None
-    mark, part, length, checksum, seq, at = _HEAD.unpack(head)
+    mark, block_type, length, checksum, seq, at = _HEAD.unpack(head)
     known = (
         mark == _MARK
-        and part in set(Part)
+        and block_type in set(BlockType)
         and length <= LARGEST_BLOCK
         and 0.0 <= at <= LONGEST_SECONDS
     )
-    return Block(offset, Part(part), length, checksum, seq, at) if known else None
+    return Block(offset, BlockType(block_type), length, checksum, seq, at) if known else None
 
 
-def payload_of(file: BinaryIO, block: Block) -> bytes:
-    """What a block holds; RecordingError if it is damaged."""
+def read_payload(file: BinaryIO, block: Block) -> bytes:
+    """Read the contents of a block; RecordingError if it is damaged."""
     file.seek(block.offset + HEAD_BYTES)
     payload = file.read(block.length)
-    if len(payload) < block.length or not is_sound(block, payload):
+    if len(payload) < block.length or not has_valid_checksum(block, payload):
         raise RecordingError(f"the block at byte {block.offset} is damaged")
     try:
         size = zstandard.frame_content_size(payload)
@@ -111,10 +113,10 @@ def payload_of(file: BinaryIO, block: Block) -> bytes:
         raise RecordingError(f"the block at byte {block.offset} cannot be unpacked") from None
 
 
-def is_sound(block: Block, payload: bytes) -> bool:
-    """Whether a block is as it was written."""
-    return block.checksum == _checksum(block.part, block.seq, block.at, payload)
+def has_valid_checksum(block: Block, payload: bytes) -> bool:
+    """Whether a block's checksum is correct."""
+    return block.checksum == _checksum(block.block_type, block.seq, block.at, payload)
 
 
-def _checksum(part: int, seq: int, at: float, payload: bytes) -> int:
-    return zlib.crc32(payload, zlib.crc32(_HEAD.pack(_MARK, part, len(payload), 0, seq, at)))
+def _checksum(block_type: int, seq: int, at: float, payload: bytes) -> int:
+    return zlib.crc32(payload, zlib.crc32(_HEAD.pack(_MARK, block_type, len(payload), 0, seq, at)))

@@ -1,8 +1,8 @@
-"""Objects as a recording keeps them: what decides something, and none of what is nobody's business.
+"""Objects as a recording stores them: the fields that decisions read, and no private data.
 
 Typed objects have only the fields that Bayplan reads, so a container's command, arguments and
-environment are not among them. Of annotations those are kept that some part of a cluster decides
-by; the version of an object is left out, so that a heartbeat that says nothing new is no change.
+environment are not among them. Annotations are kept only if some decision reads them; the resource
+version is left out, so that a heartbeat without news is no change.
 """
 
 from __future__ import annotations
@@ -18,57 +18,55 @@ from bayplan.kube.meta import KubeObject, Labels, ObjectMeta
 from bayplan.recordings.privacy import KEPT_ANNOTATIONS
 
 Untyped: TypeAlias = "dict[str, object]"
-Recorded: TypeAlias = "KubeObject | dict[str, object]"
-"""An object of a kind that we have a type for, or any other as plain values."""
+RecordedObject: TypeAlias = "KubeObject | dict[str, object]"
+"""An object of a kind that Bayplan has a type for, or any other as plain values."""
 EVENT = ("events.k8s.io/v1", "Event")
-DECIDING = KEPT_ANNOTATIONS | {"cluster.x-k8s.io/owner-name"}
-"""Annotations by which something is decided, as `bayplan dump` keeps them, and by which Cluster API
-names the set that a node is of.
-"""
-_SPOKEN = frozenset({"status", "featureGates"})
-"""What of a ConfigMap's data is kept: an autoscaler's status."""
+KEPT = KEPT_ANNOTATIONS | {"cluster.x-k8s.io/owner-name"}
+"""Annotations that decisions read, as in `bayplan dump`, and Cluster API's owner of a node."""
+_STATUS_DATA = frozenset({"status", "featureGates"})
+"""The keys of a ConfigMap's data that are kept: an autoscaler's status."""
 _decode_event = msgspec.json.Decoder(Event).decode
 
 
-class Identity(NamedTuple):
-    """Which object it is."""
+class ObjectIdentity(NamedTuple):
+    """Identity of an object: API version, kind, and namespace/name."""
 
     api_version: str
     kind: str
     key: str
 
 
-def identity_of(obj: Recorded) -> Identity:
-    """Which object it is; ValueError if it does not say."""
+def identity_of(obj: RecordedObject) -> ObjectIdentity:
+    """Return an object's identity; ValueError if it lacks a part of it."""
     if isinstance(obj, Event):
-        return Identity(*EVENT, obj.key)
+        return ObjectIdentity(*EVENT, obj.key)
     if isinstance(obj, KubeObject):
         kind = KINDS.get(type(obj).__name__)
         if kind is None:
-            raise ValueError(f"{type(obj).__name__} is not a kind that is recorded")
-        return Identity(kind.api_version, kind.name, obj.key)
+            raise ValueError(f"objects of kind {type(obj).__name__} are not recorded")
+        return ObjectIdentity(kind.api_version, kind.name, obj.key)
     meta = obj.get("metadata")
-    said = meta if isinstance(meta, dict) else {}
-    namespace, name = said.get("namespace"), said.get("name")
+    fields = meta if isinstance(meta, dict) else {}
+    namespace, name = fields.get("namespace"), fields.get("name")
     found = (obj.get("apiVersion"), obj.get("kind"), name)
     if not all(isinstance(one, str) and one for one in found):
         raise ValueError("an object without apiVersion, kind or name cannot be recorded")
     key = f"{namespace}/{name}" if namespace else str(name)
-    return Identity(str(found[0]), str(found[1]), key)
+    return ObjectIdentity(str(found[0]), str(found[1]), key)
 
 
-def encoded(obj: Recorded) -> bytes:
-    """An object as JSON, without what is nobody's business."""
+def encode_object(obj: RecordedObject) -> bytes:
+    """Encode an object as JSON, without private data."""
     if isinstance(obj, Event):
-        told = replace(obj, api_version=EVENT[0], kind=EVENT[1], metadata=_meta(obj.metadata))
-        return msgspec.json.encode(told)
+        event = replace(obj, api_version=EVENT[0], kind=EVENT[1], metadata=_meta(obj.metadata))
+        return msgspec.json.encode(event)
     if isinstance(obj, KubeObject):
         return encode(replace(obj, metadata=_meta(obj.metadata)))
     return msgspec.json.encode(_untyped(obj))
 
 
-def decoded(identity: Identity, data: msgspec.Raw) -> Recorded:
-    """An object of a recording; ObjectError if it does not fit its kind."""
+def decode_object(identity: ObjectIdentity, data: msgspec.Raw) -> RecordedObject:
+    """Decode an object of a recording; ObjectError if it does not match its kind."""
     if (identity.api_version, identity.kind) == EVENT:
         try:
             return _decode_event(data)
@@ -81,7 +79,7 @@ def decoded(identity: Identity, data: msgspec.Raw) -> Recorded:
 
 
 def _meta(meta: ObjectMeta) -> ObjectMeta:
-    kept: Labels = {key: meta.annotations[key] for key in meta.annotations if key in DECIDING}
+    kept: Labels = {key: meta.annotations[key] for key in meta.annotations if key in KEPT}
     return replace(
         meta,
         annotations=kept,
@@ -94,16 +92,16 @@ def _meta(meta: ObjectMeta) -> ObjectMeta:
 
 def _untyped(obj: Untyped) -> Untyped:
     meta = obj.get("metadata")
-    said = meta if isinstance(meta, dict) else {}
-    kept = {key: value for key, value in said.items() if key in _KEPT_META}
-    annotations = said.get("annotations")
+    fields = meta if isinstance(meta, dict) else {}
+    kept = {key: value for key, value in fields.items() if key in _KEPT_META}
+    annotations = fields.get("annotations")
     if isinstance(annotations, dict):
-        kept["annotations"] = {k: v for k, v in annotations.items() if k in DECIDING}
+        kept["annotations"] = {k: v for k, v in annotations.items() if k in KEPT}
     found = {key: value for key, value in obj.items() if key not in _SECRET}
     if obj.get("kind") == "ConfigMap":
         data = obj.get("data")
-        told = data.items() if isinstance(data, dict) else ()
-        found["data"] = {key: value for key, value in told if key in _SPOKEN}
+        items = data.items() if isinstance(data, dict) else ()
+        found["data"] = {key: value for key, value in items if key in _STATUS_DATA}
     return {**found, "metadata": kept}
 
 

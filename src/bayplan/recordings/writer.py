@@ -1,8 +1,8 @@
-"""Writing a recording: changes as they come, and now and then all objects there are.
+"""Writes a recording: changes as they come, and now and then a keyframe with all objects.
 
-Changes gather in memory until there is a block of them, or somebody says `flush`. A keyframe is due
-when as much has been written since the last one as that one holds: so seeking costs a keyframe and
-at most as much again, and keyframes are at most half of the file.
+Changes are buffered until a block is full, or `flush` is called. A keyframe is written when as much
+has been written since the last one as that one holds: so seeking costs a keyframe and at most as
+much again, and keyframes are at most half of the file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from bayplan.recordings.format import (
     LARGEST_BLOCK,
     MAGIC,
     MOST_BLOCKS,
+    BlockType,
     Header,
-    Part,
-    packed,
+    pack_block,
 )
-from bayplan.recordings.objects import Identity, Recorded, encoded, identity_of
+from bayplan.recordings.objects import ObjectIdentity, RecordedObject, encode_object, identity_of
 
 MOST_BYTES = 2 << 30
 LEAST_KEYFRAME = 4 << 20
@@ -35,21 +35,21 @@ LARGEST_OBJECT = 8 << 20
 
 
 class RecordingFullError(Exception):
-    """The file has become as large as it may."""
+    """The file has reached its maximum size."""
 
 
 class RecordingWriter:
-    """Appends to a file of its own; OSError if it cannot be made, or is there already."""
+    """Appends to a new file; OSError if it cannot be created, or exists."""
 
     def __init__(
         self, path: Path, *, name: str, start: datetime, most_bytes: int = MOST_BYTES
     ) -> None:
         self.path = path
-        # It names what is in a cluster, so that others on this machine must not read it.
+        # The file has names of the cluster's objects: other users must not read it.
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-        self._most = most_bytes
-        self._state: dict[Identity, tuple[Recorded, bytes]] = {}
-        """Every object there is, and a digest of what was written of it."""
+        self._max_bytes = most_bytes
+        self._state: dict[ObjectIdentity, tuple[RecordedObject, bytes]] = {}
+        """Every object, and a digest of what was written of it."""
         self._lines: list[bytes] = []
         self._gathered = 0
         self._first_at = 0.0
@@ -59,15 +59,15 @@ class RecordingWriter:
         self._written = 0
         self._blocks = 0
         self.seq = 0
-        """How many changes there have been."""
+        """The number of changes."""
         self.at = 0.0
-        """The moment of the last one."""
+        """The moment of the last change."""
         header = Header(name=name[:500], start=timestamp(start))
-        self._append(MAGIC + packed(Part.HEADER, 0, 0.0, msgspec.json.encode(header)))
+        self._append(MAGIC + pack_block(BlockType.HEADER, 0, 0.0, msgspec.json.encode(header)))
 
-    def take(self, at: float, obj: Recorded) -> bool:
-        """An object is there, or has changed; whether that was news."""
-        identity, data = identity_of(obj), encoded(obj)
+    def record(self, at: float, obj: RecordedObject) -> bool:
+        """Record an object that was added or updated; return whether it differs."""
+        identity, data = identity_of(obj), encode_object(obj)
         digest = blake2b(data, digest_size=8).digest()
         known = self._state.get(identity)
         if (known is not None and known[1] == digest) or len(data) > LARGEST_OBJECT:
@@ -76,25 +76,25 @@ class RecordingWriter:
         self._change(at, b'"set":' + data)
         return True
 
-    def gone(self, at: float, identity: Identity) -> bool:
-        """An object is gone; whether it was there."""
+    def record_deletion(self, at: float, identity: ObjectIdentity) -> bool:
+        """Record that an object was deleted; return whether it existed."""
         if self._state.pop(identity, None) is None:
             return False
         self._change(at, b'"drop":' + msgspec.json.encode(identity))
         return True
 
     def mark(self, at: float) -> None:
-        """Say that this moment has been reached, whether or not anything happened until then."""
+        """Record that this moment was reached, also without a change."""
         self.flush()
         if round(at, 3) > self.at:
             self.at = round(at, 3)
-            self._append(packed(Part.CHANGES, self.seq, self.at, b""))
+            self._append(pack_block(BlockType.CHANGES, self.seq, self.at, b""))
 
     def flush(self, *, sync: bool = False) -> None:
-        """Write what has gathered; with `sync`, see it safe on the disk."""
+        """Write the buffered changes; with `sync`, sync the file to disk."""
         if self._lines:
-            block = packed(
-                Part.CHANGES, self.seq - len(self._lines), self._first_at, self._joined()
+            block = pack_block(
+                BlockType.CHANGES, self.seq - len(self._lines), self._first_at, self._joined()
             )
             self._append(block)
         if not self._has_keyframe or self._since_keyframe >= self._keyframe_bytes:
@@ -104,7 +104,7 @@ class RecordingWriter:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Write what is left, and close the file."""
+        """Write the buffered changes, and close the file."""
         if not self._file.closed:
             try:
                 self.flush(sync=True)
@@ -141,26 +141,26 @@ class RecordingWriter:
         return data
 
     def _write_keyframe(self) -> None:
-        """All objects, in blocks; only the last of them makes it whole."""
+        """Write all objects in blocks; the last block completes the keyframe."""
         lines: list[bytes] = []
         size = whole = 0
         for obj, _ in self._state.values():
-            data = encoded(obj)
+            data = encode_object(obj)
             if size + len(data) > BLOCK_BYTES and lines:
-                self._append(packed(Part.KEYFRAME, self.seq, self.at, b"\n".join(lines)))
+                self._append(pack_block(BlockType.KEYFRAME, self.seq, self.at, b"\n".join(lines)))
                 lines, size = [], 0
             lines.append(data)
             size += len(data)
             whole += len(data)
-        self._append(packed(Part.KEYFRAME_END, self.seq, self.at, b"\n".join(lines)))
+        self._append(pack_block(BlockType.KEYFRAME_END, self.seq, self.at, b"\n".join(lines)))
         self._has_keyframe, self._since_keyframe = True, 0
         self._keyframe_bytes = max(LEAST_KEYFRAME, whole)
 
     def _append(self, data: bytes) -> None:
-        if self._written + len(data) > self._most:
-            raise RecordingFullError(f"{self.path}: as large as it may be ({self._most} bytes)")
+        if self._written + len(data) > self._max_bytes:
+            raise RecordingFullError(f"{self.path}: maximum size reached ({self._max_bytes} bytes)")
         if self._blocks >= MOST_BLOCKS:
-            raise RecordingFullError(f"{self.path}: as long as it may be ({MOST_BLOCKS} blocks)")
+            raise RecordingFullError(f"{self.path}: maximum of {MOST_BLOCKS} blocks reached")
         self._file.write(data)
         self._blocks += 1
         self._written += len(data)

@@ -1,5 +1,5 @@
-"""What is shown to people, as data: used by commands and by the page alike.
+"""Reports about a cluster as data, used by the commands and by the page.
 
-A report is a plain function over objects or a snapshot: pods that wait and why, the next plan,
-queues, volumes, findings. `*_data` gives it as JSON and YAML have it, in a shape that is stable.
+A report is a pure function over objects or a snapshot: pending pods and their causes, the next
+plan, queues, volumes, findings. `*_data` returns the JSON and YAML output in its stable format.
 """

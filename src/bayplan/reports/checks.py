@@ -1,6 +1,6 @@
-"""What the checks of a cluster found: of which moment, of which kinds, and as data.
+"""The report of `bayplan check`: its time, the kinds that were read, and its data.
 
-`check_data` is what JSON and YAML have; docs/check.md describes the shape, which is stable.
+`check_data` is the JSON and YAML output, whose stable format docs/check.md describes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from bayplan.checks import CheckReport, Finding, Severity
 from bayplan.checks.cluster import latest_moment
 from bayplan.kube import codec
-from bayplan.kube.loading import Loaded
+from bayplan.kube.manifests import LoadResult
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.times import read_time
 
@@ -20,36 +20,38 @@ if TYPE_CHECKING:
     from bayplan.base.values import JsonObject, JsonValue
 
 
-TRUE_IN_PART = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "Lease"})
+NAMESPACED = frozenset({"Pod", "PersistentVolumeClaim", "PodDisruptionBudget", "Lease"})
 
 
-def moment_of(loaded: Loaded) -> datetime:
-    """When a dump was taken: as it says, or the latest moment in it."""
+def moment_of(loaded: LoadResult) -> datetime:
+    """Return when a dump was taken: as recorded in it, or the latest timestamp in it."""
     return read_time(loaded.taken_at) or latest_moment([*loaded.objects, *loaded.events])
 
 
-def kinds_read(loaded: Loaded) -> frozenset[type[KubeObject]] | None:
-    """The kinds of which all was read that counts; None if that must be told by what is there.
+def kinds_read(loaded: LoadResult) -> frozenset[type[KubeObject]] | None:
+    """Return the kinds that were read completely; None if a dump does not record it.
 
-    Of pods, claims and budgets of one namespace, what is said is true of that namespace.
+    Kinds that were read in one namespace count if their findings are valid for that namespace.
     """
     if loaded.read is None:
         return None
-    lost = {one.kind for one in loaded.unseen if not one.but_in or one.kind not in TRUE_IN_PART}
-    return frozenset(codec.KINDS[name].type for name in loaded.read - lost)
+    missing = {
+        one.kind
+        for one in loaded.unseen
+        if not one.readable_namespace or one.kind not in NAMESPACED
+    }
+    return frozenset(codec.KINDS[name].type for name in loaded.read - missing)
 
 
 def check_data(report: CheckReport, incomplete: JsonValue) -> JsonValue:
-    """All findings, how many there are of each severity, what was not looked for, and what could
-    not be read.
-    """
+    """Return the findings, their number by severity, skipped checks, and what was not read."""
     counts = Counter(one.severity for one in report.findings)
     return {
         "summary": {one.value: counts[one] for one in Severity},
         "findings": [_finding(one) for one in report.findings],
         "notChecked": [
             {"code": kind.code, "needs": [one.__name__ for one in kind.needs]}
-            for kind in report.unasked
+            for kind in report.skipped
         ],
         "incomplete": incomplete,
     }

@@ -1,4 +1,4 @@
-"""Node groups that a file declares, for all questions that take one with --groups."""
+"""Node groups declared in the file of --groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.base.errors import InputError
 
 
 def declared_groups(file: Path | None) -> tuple[Declaration, ...]:
-    """The groups of a file, none without one; InputError if it cannot be used."""
+    """Return the groups of a file, none without one; InputError if the file is invalid."""
     try:
         return read_groups(file) if file is not None else ()
     except ConfigFileError as error:

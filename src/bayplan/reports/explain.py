@@ -1,6 +1,6 @@
-"""Explanations: which pods are asked about, and what is said of them, as data.
+"""The report of `bayplan explain`: the pods to explain, and the explanations as data.
 
-`*_data` is what JSON and YAML have; docs/commands/explain.md has the stable shape.
+`*_data` is the JSON and YAML output, whose stable format docs/commands/explain.md describes.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from bayplan.base.errors import InputError
 from bayplan.fit import Snapshot
-from bayplan.fit.explanation import Fix, NodeAnswer, Step
-from bayplan.fit.explanation.sought import Sought
-from bayplan.fit.explanation.waiting import waiting_pods
+from bayplan.fit.decision import Refusal
+from bayplan.fit.explanation import Fix, NodeVerdict, Step
+from bayplan.fit.explanation.cause import list_pending_pods
+from bayplan.fit.explanation.result import FixSearchResult
 from bayplan.fit.preemption import Preemption
-from bayplan.fit.refusal import Refusal
 from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.nodes import Node
@@ -24,28 +24,28 @@ from bayplan.reports.judgement import JudgedBy
 from bayplan.reports.manifests import read_manifest
 from bayplan.reports.pending import EquivalentPods, outcome_of
 from bayplan.reports.queues import waiting_data
-from bayplan.reports.what_if import newly_made, replicas
+from bayplan.reports.what_if import replicas, with_generated_claims
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonObject, JsonValue
-    from bayplan.queues.survey import WaitingGroup
+    from bayplan.queues.queue_snapshot import WaitingGroup
     from bayplan.reports.pending import HeldPods
 
 
 MOST_MEANT = 3
-KUBECTLS_WORDS = frozenset({"pod", "pods", "po"})
-"""What kubectl lets stand before the name of a pod."""
+KUBECTL_PREFIXES = frozenset({"pod", "pods", "po"})
+"""Prefixes that kubectl accepts before the name of a pod, as in `pod/NAME`."""
 
 
 def pending_pods(snapshot: Snapshot, where: str) -> list[Pod]:
-    """All pods that wait; InputError if there is neither a pod nor a node."""
+    """Return all pending pods; InputError if there are neither pods nor nodes."""
     if not any(isinstance(obj, Node | Pod) for obj in snapshot.objects()):
-        raise InputError(f"there is neither a pod nor a node in the {where}")
-    return waiting_pods(snapshot)
+        raise InputError(f"the {where} contains neither pods nor nodes")
+    return list_pending_pods(snapshot)
 
 
 def pods_of_manifest(snapshot: Snapshot, path: str, copies: int) -> list[Pod]:
-    """Pods of a file, put beside the cluster with all that the file holds; each so many times."""
+    """Add the objects of a manifest to the snapshot; return its pods, each `copies` times."""
     manifest = read_manifest(path)
     try:
         for obj in manifest.others:
@@ -54,16 +54,16 @@ def pods_of_manifest(snapshot: Snapshot, path: str, copies: int) -> list[Pod]:
         raise InputError(f"--pod: {error}") from None
     asked: dict[str, Pod] = {}
     for pod in manifest.pods:
-        for one in replicas(snapshot, newly_made(snapshot, pod), copies):
+        for one in replicas(snapshot, with_generated_claims(snapshot, pod), copies):
             if one.key in asked or snapshot.get(Pod, one.key) is not None:
-                said = f"there is a pod {one.key} in the dump already, or twice here"
-                raise InputError(f"--pod: {said}")
+                problem = f"pod {one.key} exists in the cluster, or twice in the manifest"
+                raise InputError(f"--pod: {problem}")
             asked[one.key] = one
     return list(asked.values())
 
 
 def lacks_device_claims(snapshot: Snapshot, pods: Sequence[Pod]) -> bool:
-    """Whether pods claim devices and no claim was read: dumps are easily taken without them."""
+    """Return whether pods claim devices but no ResourceClaim was read, as in incomplete dumps."""
     return any(pod.spec.resource_claims for pod in pods) and not any(
         isinstance(obj, ResourceClaim) for obj in snapshot.objects()
     )
@@ -72,21 +72,21 @@ def lacks_device_claims(snapshot: Snapshot, pods: Sequence[Pod]) -> bool:
 def find_pod(
     snapshot: Snapshot, name: str, namespace: str = DEFAULT_NAMESPACE, where: str = "dump"
 ) -> Pod:
-    """The pod of that name; InputError if there is none that can be used."""
-    said, slash, bare = name.rpartition("/")
-    if not slash or (said in KUBECTLS_WORDS and snapshot.get(Pod, name) is None):
-        said = namespace
-    key = f"{said}/{bare}"
-    _refuse_bad_pod(snapshot, said, bare)
+    """Return the pod of that name; InputError if it does not exist or is invalid."""
+    prefix, slash, bare = name.rpartition("/")
+    if not slash or (prefix in KUBECTL_PREFIXES and snapshot.get(Pod, name) is None):
+        prefix = namespace
+    key = f"{prefix}/{bare}"
+    _refuse_bad_pod(snapshot, prefix, bare)
     found = snapshot.get(Pod, key)
     if not isinstance(found, Pod):
         hint = _elsewhere(snapshot, bare)
-        raise InputError(f"there is no pod {key[:200]} in the {where}{hint}")
+        raise InputError(f"pod {key[:200]} not found in the {where}{hint}")
     return found
 
 
 def _elsewhere(snapshot: Snapshot, name: str) -> str:
-    """Where else there is a pod of that name."""
+    """Return a hint with pods of that name in other namespaces."""
     keys = [
         obj.key for obj in snapshot.objects() if isinstance(obj, Pod) and obj.metadata.name == name
     ]
@@ -94,23 +94,23 @@ def _elsewhere(snapshot: Snapshot, name: str) -> str:
 
 
 def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
-    """A pod that was left out is bad input, not a pod that is not there."""
+    """Raise InputError if the pod was ignored because it is invalid."""
     names = {identify("Pod", namespace, name)}
     if namespace == DEFAULT_NAMESPACE:
         names.add(identify("Pod", "", name))
     for problem in snapshot.problems:
         if problem.identity in names:
-            raise InputError(f"the pod cannot be used: {problem}")
+            raise InputError(f"the pod is invalid: {problem}")
 
 
 def explanation_data(one: EquivalentPods, held: WaitingGroup | None = None) -> JsonObject:
-    """An explanation of pods alike, with the group that waits for its queue, if it does."""
+    """Return the explanation of equivalent pods, with the group that waits for its queue."""
     explanation = one.explanation
     before, preemption = explanation.refused_before, explanation.preemption
     return {
         "pod": explanation.pod,
         "pods": list(one.pods),
-        "standing": explanation.standing.value,
+        "standing": explanation.state.value,
         "fits": explanation.fits and held is None,
         "unjudged": explanation.unjudged,
         "judged": _judged(one.judged),
@@ -118,17 +118,17 @@ def explanation_data(one: EquivalentPods, held: WaitingGroup | None = None) -> J
         "node": explanation.node,
         "placed": dict(one.nodes),
         "message": explanation.message,
-        "why": explanation.why,
+        "why": explanation.choice_reason,
         "refusedBefore": _refusal(before) if before else None,
         "nodes": [_node(node) for node in explanation.nodes],
         "preemption": _preemption(preemption) if preemption else None,
         "fixes": [_fix(fix) for fix in explanation.fixes],
-        "sought": _sought(explanation.sought) if explanation.sought else None,
+        "sought": _sought(explanation.search) if explanation.search else None,
     }
 
 
 def summary_data(found: Sequence[EquivalentPods], held: HeldPods) -> JsonValue:
-    """How many pods there are by how it ends for them and why, the most first."""
+    """Return the number of pods by outcome and cause, the most first."""
     counts: Counter[tuple[str, str]] = Counter()
     for one in found:
         counts[outcome_of(one, held)] += len(one.pods)
@@ -144,7 +144,7 @@ def _judged(judged: JudgedBy) -> JsonValue:
     }
 
 
-def _node(answer: NodeAnswer) -> JsonValue:
+def _node(answer: NodeVerdict) -> JsonValue:
     data: JsonObject = {"name": answer.name, "fits": answer.fits}
     if answer.refusal is not None:
         data.update(_refusal(answer.refusal))
@@ -180,7 +180,7 @@ def _fix(fix: Fix) -> JsonValue:
     }
 
 
-def _sought(sought: Sought) -> JsonValue:
+def _sought(sought: FixSearchResult) -> JsonValue:
     miss = sought.nearest
     return {
         "nodes": sought.nodes,

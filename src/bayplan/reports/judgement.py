@@ -1,8 +1,8 @@
-"""Whose answer it is: a pod is judged as the scheduler would that it names, and where the other
-scheduler would answer differently, that is said.
+"""Whose rules apply: a pod is evaluated by the rules of its own scheduler, and a different result
+of the other scheduler is noted.
 
-Bayplan and kube-scheduler differ in what a node without a CSI driver means, and in which limits of
-volumes count. Of a pod that attaches nothing they say the same.
+Bayplan and kube-scheduler differ in how they treat nodes without a CSI driver, and in which attach
+limits they use. For a pod without attachable volumes they agree.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 from bayplan.fit import Refusal, Snapshot
-from bayplan.fit.explanation import Explanation, Standing
-from bayplan.fit.plugin_set import PluginSet
-from bayplan.fit.profile import KUBE_SCHEDULER, OUR_SCHEDULER
-from bayplan.fit.refusal import summary
-from bayplan.fit.rules import KUBERNETES_VERSION
+from bayplan.fit.decision import summary
+from bayplan.fit.explanation import Explanation, PodState
+from bayplan.fit.profile import KUBE_SCHEDULER, KUBERNETES_VERSION, OUR_SCHEDULER, PluginSet
 from bayplan.kube.pods import Pod
 
 DEFAULT_SCHEDULER = "default-scheduler"
@@ -24,35 +22,35 @@ THEIRS = f"kube-scheduler {KUBERNETES_VERSION}"
 
 @dataclass(frozen=True, slots=True)
 class JudgedBy:
-    """By whose rules a pod was judged, and what is to be said of that."""
+    """The scheduler whose rules were applied to a pod, and how another would differ."""
 
     scheduler: str
-    """The scheduler that the pod names."""
+    """The pod's schedulerName."""
     rules: str
     """`bayplan`, or kube-scheduler of a version."""
     is_known: bool = True
-    """Whether it is clear that these are its scheduler's rules."""
+    """Whether the rules of the pod's scheduler are known."""
     other: str = ""
-    """Who would answer differently; empty if nobody would."""
+    """The scheduler that would decide differently; empty if there is none."""
     other_node: str | None = None
-    """Where the other would place it; None if nowhere."""
+    """The node that the other would choose; None if none fits."""
     difference: str = ""
     """The difference in a sentence."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the answer."""
-        said = []
+        """Notes about the result for the reader."""
+        notes = []
         if not self.is_known:
             name = self.scheduler
-            said.append(f"Nothing is known of scheduler {name}: judged as {self.rules} would.")
+            notes.append(f"The rules of scheduler {name} are unknown: used those of {self.rules}.")
         if self.difference:
-            said.append(self.difference)
-        return tuple(said)
+            notes.append(self.difference)
+        return tuple(notes)
 
 
 class RulesComparison:
-    """The rules of two schedulers; `asked` are those that were asked for, if any were."""
+    """Compares the rules of two schedulers; `asked` is the one given with --as, if any."""
 
     def __init__(
         self,
@@ -63,46 +61,46 @@ class RulesComparison:
     ) -> None:
         self._snapshot = snapshot
         self.held = held
-        """The pods that wait for their queue, and so are not placed whatever nodes say."""
+        """The pods that wait for their queue, and so are not scheduled to any node."""
         self._asked = asked
         self._ours = ours
 
     def judged(self, pod: Pod, found: Explanation) -> JudgedBy:
-        """Who judged a pod, and whether the other would have said something else."""
+        """Return whose rules were applied to a pod, and whether the other would differ."""
         name = pod.spec.scheduler_name
         is_ours = self._snapshot.profile.plugins_for(pod) is not KUBE_SCHEDULER
         is_known = self._asked is not None or name in {DEFAULT_SCHEDULER, OUR_SCHEDULER}
         rules, other = (OUR_SCHEDULER, THEIRS) if is_ours else (THEIRS, OUR_SCHEDULER)
-        told = JudgedBy(name, rules, is_known)
-        if found.standing not in {Standing.WAITING, Standing.GATED} or found.unjudged:
-            return told
+        same = JudgedBy(name, rules, is_known)
+        if found.state not in {PodState.WAITING, PodState.GATED} or found.unjudged:
+            return same
         if not self._snapshot.requirements_of(pod).attach:
-            return told
+            return same
         node, difference = self._difference(pod, found, KUBE_SCHEDULER if is_ours else self._ours)
         if not difference:
-            return told
+            return same
         return JudgedBy(name, rules, is_known, other, node, f"{other} {difference}.")
 
     def _difference(
         self, pod: Pod, found: Explanation, plugins: PluginSet
     ) -> tuple[str | None, str]:
-        """Where others would place a pod, and how that differs."""
+        """Return the node that others would choose for a pod, and how that differs."""
         other = self._snapshot.decide(pod, plugins=plugins).node
         if other == found.node:
             return other, ""
         if other is None:
-            return None, f"would let it wait: {self._why(pod, plugins)}"
+            return None, f"would leave it pending: {self._reasons(pod, plugins)}"
         if found.node is None:
-            return other, f"would place it on node {other}"
+            return other, f"would schedule it to node {other}"
         refused = {one.name for one in found.nodes if not one.fits}
         theirs = self._snapshot.verdicts(pod, plugins=plugins)
         if other not in refused and not (
             isinstance(theirs, Refusal) or found.node in theirs.refusals
         ):
-            return other, ""  # both would do, and only the choice differs
-        return other, f"would place it on node {other} instead"
+            return other, ""  # both nodes are feasible for both, and only the choice differs
+        return other, f"would schedule it to node {other} instead"
 
-    def _why(self, pod: Pod, plugins: PluginSet) -> str:
+    def _reasons(self, pod: Pod, plugins: PluginSet) -> str:
         found = self._snapshot.verdicts(pod, plugins=plugins)
         count = len(self._snapshot.cluster.slots)
         if isinstance(found, Refusal):

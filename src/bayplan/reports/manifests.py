@@ -1,6 +1,7 @@
-"""A manifest that is not in the cluster: a pod, or a workload that makes pods after a template.
+"""Pods of a manifest that is not in the cluster: a Pod, or a workload with a pod template.
 
-What else the file holds (a claim, a class) is put beside it. A Deployment of three is three pods.
+Other objects of the file, such as claims and classes, are added too. A Deployment with three
+replicas gives three pods.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import msgspec
 from bayplan.base.errors import InputError
 from bayplan.base.values import JsonObject, JsonValue
 from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, decode_object
-from bayplan.kube.loading import LoadError, load, plain_documents
+from bayplan.kube.manifests import LoadError, load, plain_documents
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.validation import check
@@ -53,31 +54,31 @@ class _Workload(msgspec.Struct, rename="camel"):
 
 
 @dataclass(slots=True)
-class Manifest:
-    """Pods that are not there yet, and what comes with them."""
+class PodManifest:
+    """The pods of a manifest, and its other objects."""
 
     pods: list[Pod] = field(default_factory=list)
     others: list[KubeObject] = field(default_factory=list)
 
 
-def read_manifest(path: str) -> Manifest:
-    """What a file says; InputError if it has no pod, or cannot be read as what it is."""
+def read_manifest(path: str) -> PodManifest:
+    """Read a file; InputError if it has no pod or is invalid."""
     try:
         documents = plain_documents(path)
     except LoadError as error:
         raise InputError(f"--pod: {error}") from None
-    found = Manifest()
+    found = PodManifest()
     for place, document in documents:
         try:
             _take(found, document)
         except (ObjectError, msgspec.ValidationError, ValueError) as error:
             raise InputError(f"--pod: {place}: {error}") from None
     if not found.pods:
-        raise InputError(f"--pod: {path[:200]}: there is no pod in it")
+        raise InputError(f"--pod: {path[:200]}: contains no pod")
     return found
 
 
-def _take(found: Manifest, document: JsonObject) -> None:
+def _take(found: PodManifest, document: JsonObject) -> None:
     spec = document.get("spec")
     if isinstance(spec, dict) and "template" in spec:
         workload = msgspec.convert(document, _Workload)
@@ -94,10 +95,12 @@ def _take(found: Manifest, document: JsonObject) -> None:
 
 def _pods_of(workload: _Workload) -> Iterator[Pod]:
     spec, meta = workload.spec, workload.metadata
-    said = spec.replicas if spec.replicas is not None else spec.parallelism
-    count = 1 if said is None else said
+    replicas = spec.replicas if spec.replicas is not None else spec.parallelism
+    count = 1 if replicas is None else replicas
     if not 0 <= count <= MOST_PODS:
-        raise ValueError(f"{workload.kind} {meta.name}: not 0 to {MOST_PODS:,} pods: {count}")
+        raise ValueError(
+            f"{workload.kind} {meta.name}: {count} pods, must be from 0 to {MOST_PODS:,}"
+        )
     owner: JsonObject = {
         "apiVersion": workload.api_version,
         "kind": workload.kind,
@@ -122,12 +125,12 @@ def _pod(metadata: JsonObject, spec: JsonObject) -> Pod:
     pod = decode_object({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     check(pod)
     if not isinstance(pod, Pod):
-        raise TypeError("a pod is not a pod")
+        raise TypeError(f"not a Pod: {type(pod).__name__}")
     return pod
 
 
 def _with_claims(workload: _Workload, pod: str) -> JsonObject:
-    """The pod's spec, with a volume for each claim that is made for it."""
+    """Return the pod's spec, with a volume for each of its volumeClaimTemplates."""
     spec = workload.spec.template.spec
     made: list[JsonValue] = [
         {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod}"}}

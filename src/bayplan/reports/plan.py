@@ -1,6 +1,6 @@
-"""What the autoscaler would do next with a cluster that stands still.
+"""The report of `bayplan plan`: what the autoscaler would do next in a static cluster.
 
-`plan_data` is what JSON and YAML have; docs/commands/plan.md describes the shape, which is stable.
+`plan_data` is the JSON and YAML output, whose stable format docs/commands/plan.md describes.
 """
 
 from __future__ import annotations
@@ -16,9 +16,16 @@ from bayplan.autoscaler.expanders.chain import PRICE
 from bayplan.autoscaler.expanders.price import pod_prices
 from bayplan.autoscaler.offline import OfflinePlan, StaticCluster, groups_by_node_kind, plan_offline
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.plan import Considered, LeftPending, Mixed, Removal, ScaleUp, Stays
+from bayplan.autoscaler.plan import (
+    ConsideredGroup,
+    MixResult,
+    NoScaleUpInfo,
+    Removal,
+    ScaleUp,
+    UnremovableNodeInfo,
+)
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.autoscaler.providers.declared.provider import DeclaredProvider
 from bayplan.base.clock import WallClock
 from bayplan.base.errors import InputError
 
@@ -27,33 +34,31 @@ if TYPE_CHECKING:
 
 
 SEED = 1
-"""Ties are broken by chance, and the same cluster gives the same plan."""
+"""The random seed for ties, fixed so that the same cluster gives the same plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """How the autoscaler is to decide."""
+    """The inputs of the autoscaler's decision."""
 
     declared: tuple[Declaration, ...] | None = None
-    """The groups that may grow; None for one of each kind of node that is there."""
+    """The node groups; None for one group of each kind of existing node."""
     expanders: tuple[str, ...] = ("least-waste",)
     priorities: str | None = None
-    """What the ConfigMap of the priority expander says."""
+    """The content of the priority expander's ConfigMap."""
     options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
 
 
 async def plan_next(still: StaticCluster, request: PlanRequest, now: datetime) -> OfflinePlan:
-    """What a loop would do; InputError if there is nothing that it could buy."""
+    """Return what one loop would do; InputError if there are no node groups."""
     options, prices = request.options, PodPrices()
     defaults = options.group_defaults()
     if request.declared is None:
         cloud = groups_by_node_kind(still, defaults)
         if not cloud.groups:
-            raise InputError(
-                "there is no node in the cluster: say with --groups what can be bought"
-            )
+            raise InputError("the cluster contains no nodes: declare node groups with --groups")
     else:
-        provider = DeclaredGroups(request.declared, still.nodes())
+        provider = DeclaredProvider(request.declared, still.nodes())
         cloud = await CloudReader(provider, defaults, WallClock()).read()
         if PRICE in request.expanders:
             waiting = [one for one in still.pods() if not one.spec.node_name]
@@ -64,30 +69,30 @@ async def plan_next(still: StaticCluster, request: PlanRequest, now: datetime) -
 
 
 def plan_data(shown: OfflinePlan, left_out: int, incomplete: JsonValue) -> JsonValue:
-    """What a loop would do, and what that rests on less than it should."""
+    """Return what one loop would do, and which inputs were incomplete."""
     plan = shown.plan
     return {
         "leftOut": left_out,
         "incomplete": incomplete,
-        "nodesToAdd": plan.bought,
+        "nodesToAdd": plan.new_nodes,
         "cost": total_cost(shown),
-        "nodesToAddBlindToVolumes": shown.blind,
+        "nodesToAddBlindToVolumes": shown.nodes_without_attach_limits,
         "message": plan.message,
         "scaleUps": [_scale_up(one) for one in plan.scale_ups],
         "mixed": _mixed(plan.mixed) if plan.mixed else None,
         "considered": [_considered(one) for one in plan.considered],
         "fits": dict(plan.fits),
         "pending": [_pending(one) for one in plan.pending],
-        "notCounted": dict(plan.set_aside),
+        "notCounted": dict(plan.ignored_pods),
         "removals": [_removal(one) for one in plan.removals],
-        "stays": [_stays(one) for one in plan.stays],
+        "stays": [_stays(one) for one in plan.unremovable],
         "notes": [{"reason": one.reason, "message": one.message} for one in plan.notes],
         "problems": {name: list(texts) for name, texts in shown.problems.items()},
     }
 
 
 def total_cost(shown: OfflinePlan) -> float | None:
-    """What all new nodes cost an hour; None if nobody can say it of one of them."""
+    """Return the price per hour of all new nodes; None if that of one is unknown."""
     costs = [one.cost for one in shown.plan.scale_ups]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if costs and len(known) == len(costs) else None
@@ -104,7 +109,7 @@ def _scale_up(one: ScaleUp) -> JsonValue:
     }
 
 
-def _mixed(one: Mixed) -> JsonValue:
+def _mixed(one: MixResult) -> JsonValue:
     return {
         "cost": one.cost,
         "lowerBound": one.bound,
@@ -113,7 +118,7 @@ def _mixed(one: Mixed) -> JsonValue:
     }
 
 
-def _considered(one: Considered) -> JsonValue:
+def _considered(one: ConsideredGroup) -> JsonValue:
     return {
         "group": one.group,
         "nodes": one.nodes,
@@ -123,7 +128,7 @@ def _considered(one: Considered) -> JsonValue:
     }
 
 
-def _pending(one: LeftPending) -> JsonValue:
+def _pending(one: NoScaleUpInfo) -> JsonValue:
     return {
         "pod": one.pod,
         "cause": one.cause.value,
@@ -146,5 +151,5 @@ def _removal(one: Removal) -> JsonValue:
     }
 
 
-def _stays(one: Stays) -> JsonValue:
+def _stays(one: UnremovableNodeInfo) -> JsonValue:
     return {"node": one.node, "reason": one.reason, "pod": one.pod, "detail": one.detail}

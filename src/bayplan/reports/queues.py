@@ -1,6 +1,6 @@
-"""Queues: what each has and who waits for what, and what the next cycle would decide.
+"""The report of `bayplan queues`: quotas, waiting groups, and the decisions of the next cycle.
 
-`*_data` is what JSON and YAML have; docs/commands/queues.md has the stable shape.
+`*_data` is the JSON and YAML output, whose stable format docs/commands/queues.md describes.
 """
 
 from __future__ import annotations
@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
-from bayplan.queues import NOTHING, UNLIMITED, VOLCANO, Ledger, QueuePolicyName, Resources, Rules
-from bayplan.queues.actions import act
+from bayplan.queues import NOTHING, UNLIMITED, QueuePolicyName, Resources
 from bayplan.queues.placement import SnapshotPlacement
+from bayplan.queues.queue_snapshot import (
+    QueueSnapshot,
+    QueueView,
+    WaitingGroup,
+    fill,
+    priorities_in,
+    queue_snapshot,
+)
 from bayplan.queues.resources import node_amounts, write_amount, write_amounts
-from bayplan.queues.session import Plan, Session
-from bayplan.queues.survey import QueueView, Survey, WaitingGroup, fill, priorities_in, survey
+from bayplan.queues.rules import VOLCANO, Rules
+from bayplan.queues.session import CyclePlan
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonObject, JsonValue
@@ -28,9 +35,9 @@ def survey_queues(
     objects: Sequence[KubeObject],
     policy: QueuePolicyName = "capacity",
     names: frozenset[str] = frozenset(),
-) -> Survey:
-    """The queues of a cluster, with the pods of those schedulers, or of all."""
-    return survey(
+) -> QueueSnapshot:
+    """Return the queues of a cluster, with the pods of these schedulers, or of all."""
+    return queue_snapshot(
         objects,
         priority_of=priorities_in(objects),
         is_ours=lambda pod: not names or pod.spec.scheduler_name in names,
@@ -41,39 +48,38 @@ def survey_queues(
 
 def plan_cycle(
     objects: Sequence[KubeObject], policy: QueuePolicyName, names: frozenset[str], rules: Rules
-) -> Plan:
-    """What one cycle would decide about a cluster; nothing is done."""
+) -> CyclePlan:
+    """Return what one cycle would decide; nothing is changed."""
     nodes = _all_nodes(objects)
-    ledger = Ledger(
+    ledger = rules.ledger(
         policy=policy,
         total=nodes if rules is VOLCANO else UNLIMITED,
-        rules=rules,
         priority_of=priorities_in(objects),
     )
     ledger.set_shared(nodes)
     fill(ledger, objects, lambda pod: not names or pod.spec.scheduler_name in names)
-    session = Session(ledger, SnapshotPlacement(Snapshot(objects), ledger.leaving()))
-    act(session)
+    session = rules.session(ledger, SnapshotPlacement(Snapshot(objects), ledger.leaving()))
+    rules.act(session)
     return session.plan
 
 
 def _all_nodes(objects: Iterable[KubeObject]) -> Resources:
-    """What all nodes have together."""
+    """Return the total capacity of all nodes."""
     return sum((node_amounts(one) for one in objects if isinstance(one, Node)), NOTHING)
 
 
-def of_namespaces(found: Survey, shows: Callable[[str], bool]) -> Survey:
-    """The queues, with only those groups waiting whose namespace was asked for."""
+def in_namespaces(found: QueueSnapshot, shows: Callable[[str], bool]) -> QueueSnapshot:
+    """Return the queues with only the waiting groups of the selected namespaces."""
 
-    def asked(groups: Iterable[WaitingGroup]) -> tuple[WaitingGroup, ...]:
+    def selected(groups: Iterable[WaitingGroup]) -> tuple[WaitingGroup, ...]:
         return tuple(one for one in groups if shows(one.group.partition("/")[0]))
 
-    queues = (replace(view, waiting=asked(view.waiting)) for view in found.queues)
-    return Survey(tuple(queues), asked(found.astray))
+    queues = (replace(view, waiting=selected(view.waiting)) for view in found.queues)
+    return QueueSnapshot(tuple(queues), selected(found.astray))
 
 
-def queues_data(found: Survey) -> JsonObject:
-    """All queues, and the groups whose queue does not exist."""
+def queues_data(found: QueueSnapshot) -> JsonObject:
+    """Return all queues, and the groups whose queue does not exist."""
     return {
         "queues": [_queue(view) for view in found.queues],
         "astray": [waiting_data(one) for one in found.astray],
@@ -101,29 +107,29 @@ def _queue(view: QueueView) -> JsonValue:
 
 
 def waiting_data(one: WaitingGroup) -> JsonObject:
-    """A group that waits."""
+    """Return a waiting group."""
     return {
         "group": one.group,
         "queue": one.queue,
         "position": one.position,
         "pods": list(one.pods),
         "gated": one.gated,
-        "asksFor": amounts(one.asks),
-        "reason": one.why.value if one.why is not None else None,
+        "asksFor": amounts(one.request),
+        "reason": one.code.value if one.code is not None else None,
         "waitsFor": one.text,
     }
 
 
 def amounts(resources: Resources) -> JsonObject:
-    """Amounts as quantities; what is not there is nothing, or of a limit unlimited."""
+    """Return amounts as quantities; a missing resource is zero, or unlimited in a limit."""
     if not resources.rest:
         return {**write_amounts(resources)}
-    said = sorted(resources.amounts.items())
-    return {name: write_amount(name, amount) for name, amount in said if amount < inf}
+    listed = sorted(resources.amounts.items())
+    return {name: write_amount(name, amount) for name, amount in listed if amount < inf}
 
 
-def cycle_data(plan: Plan) -> JsonObject:
-    """What a cycle decides, as JSON and YAML have it."""
+def cycle_data(plan: CyclePlan) -> JsonObject:
+    """Return the decisions of a cycle."""
     return {
         "admitted": [*plan.admitted],
         "ungated": [*plan.ungated],
@@ -132,7 +138,7 @@ def cycle_data(plan: Plan) -> JsonObject:
         "evicted": [asdict(one) for one in plan.evicted],
         "unplaced": [*plan.unplaced],
         "waiting": [
-            {"group": key, "queue": one.queue, "reason": one.why.value, "waitsFor": one.text}
+            {"group": key, "queue": one.queue, "reason": one.code.value, "waitsFor": one.text}
             for key, one in plan.waiting.items()
         ],
     }

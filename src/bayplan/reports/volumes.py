@@ -1,6 +1,6 @@
-"""Attachments in use and limits: by node and driver, and summed up by driver, the fullest first.
+"""The report of `bayplan volumes`: attachments in use and limits, by node and by driver.
 
-`*_data` is what JSON and YAML have; docs/commands/volumes.md describes it.
+`*_data` is the JSON and YAML output, whose stable format docs/commands/volumes.md describes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bayplan.base.suggestions import no_such
 from bayplan.fit import Snapshot
 from bayplan.fit.state.volume_report import VolumeReport, VolumeUse
 from bayplan.fit.volumes.limits import Limit, LimitSource
-from bayplan.kube.attachlimits import unreadable_limits
+from bayplan.kube.attachlimits import invalid_attach_limits
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.kube.nodes import Node
 
@@ -29,35 +29,35 @@ NEARLY_FULL = 0.8
 
 @dataclass(frozen=True, slots=True)
 class VolumeSelection:
-    """Which rows are asked for."""
+    """The filters of rows."""
 
     nodes: frozenset[str] = frozenset()
     drivers: frozenset[str] = frozenset()
     over: float | None = None
-    """The least part of its limit that must be used."""
+    """The least used share of the limit."""
     namespace: str = ""
-    """Whose pods must have a volume there; empty for anybody's."""
+    """The namespace of pods that must use a volume there; empty for all."""
 
     @classmethod
     def of(
         cls, nodes: Sequence[str], drivers: Sequence[str], over: str, namespace: str = ""
     ) -> VolumeSelection:
-        """As it was written; InputError if that is no part."""
+        """Parse the filters; InputError if `over` is not a percentage."""
         part = _part(over) if over else None
         return cls(frozenset(nodes), frozenset(drivers), part, namespace)
 
     def among(self, reports: Sequence[VolumeReport]) -> list[VolumeReport]:
-        """Those of the reports; InputError if a name is none of theirs."""
+        """Return the selected reports; InputError for an unknown node or driver."""
         _check("node", "--node", self.nodes, {one.node for one in reports})
         _check("driver", "--driver", self.drivers, {one.driver for one in reports})
         return [one for one in reports if self._includes(one)]
 
     @property
-    def nothing(self) -> str:
-        """What is said where there are none."""
+    def empty_message(self) -> str:
+        """The message if no report is selected."""
         if self == VolumeSelection():
-            return "no node has a CSI driver, a limit of volumes, or a volume"
-        return "no node has volumes that were asked for"
+            return "no node has a CSI driver, an attach limit, or a volume"
+        return "no node matches"
 
     def _includes(self, one: VolumeReport) -> bool:
         return (
@@ -87,34 +87,34 @@ def _part(written: str) -> float:
 
 
 def share_used(one: VolumeReport) -> float:
-    """Which part of the limit is used; below zero if there is none."""
+    """Return the used share of the limit; below zero if there is no limit."""
     if one.limit.count is None:
         return -1.0
     return one.used / one.limit.count if one.limit.count else 1.0
 
 
 def fullest_first(reports: Iterable[VolumeReport]) -> list[VolumeReport]:
-    """The fullest first; then by node and driver."""
+    """Sort reports by used share, the fullest first; then by node and driver."""
     return sorted(reports, key=lambda one: (-share_used(one), one.node, one.driver))
 
 
 @dataclass(frozen=True, slots=True)
 class DriverSummary:
-    """A driver on all its nodes."""
+    """The sums over all nodes of a driver."""
 
     driver: str
     nodes: int
     used: int
     limit: int | None
-    """All places there are; None if some node has no limit."""
+    """The sum of attach limits; None if a node has no limit."""
     full: int
     nearly: int
-    """Nodes of which at least four fifths are used, full ones too."""
+    """Nodes with at least 80 % of the limit in use, including full ones."""
     fullest: VolumeReport
 
 
 def by_driver(reports: Iterable[VolumeReport]) -> list[DriverSummary]:
-    """Every driver, that of the most full nodes first."""
+    """Return the summaries of all drivers, the one with the most full nodes first."""
     found: dict[str, list[VolumeReport]] = {}
     for one in reports:
         found.setdefault(one.driver, []).append(one)
@@ -137,7 +137,7 @@ def _summary(driver: str, reports: list[VolumeReport]) -> DriverSummary:
 
 
 def summary_data(summaries: Sequence[DriverSummary]) -> JsonValue:
-    """The same for programs."""
+    """Return the summaries as data."""
     return [
         {
             "driver": one.driver,
@@ -152,8 +152,8 @@ def summary_data(summaries: Sequence[DriverSummary]) -> JsonValue:
     ]
 
 
-def promised_volumes(declared: Iterable[Declaration]) -> list[VolumeReport]:
-    """What the next node of each group is to attach, as the group's template says."""
+def template_volumes(declared: Iterable[Declaration]) -> list[VolumeReport]:
+    """Return the attach limits of the next node of each group, from the group's template."""
     return [
         VolumeReport(f"next of {one.group}", driver, Limit(count, LimitSource.TEMPLATE))
         for one in declared
@@ -161,17 +161,17 @@ def promised_volumes(declared: Iterable[Declaration]) -> list[VolumeReport]:
     ]
 
 
-def useless_limits(snapshot: Snapshot) -> Iterator[str]:
-    """Which limits of nodes cannot be any, a line each."""
+def invalid_limits(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a warning for each invalid attach limit of a node."""
     if not snapshot.profile.gates.enabled(ATTACH_VOLUME_LIMIT):
         return
     for node in (one for one in snapshot.objects() if isinstance(one, Node)):
-        for key, written in unreadable_limits(node.status.allocatable).items():
-            yield f"node {node.name}: {key}: {written!r} cannot be a limit, and does not count"
+        for key, written in invalid_attach_limits(node.status.allocatable).items():
+            yield f"node {node.name}: {key}: {written!r} is not a valid limit, ignored"
 
 
 def volume_data(report: VolumeReport) -> JsonValue:
-    """A report as JSON and YAML have it."""
+    """Return a report as data."""
     limit = report.limit
     return {
         "node": report.node,

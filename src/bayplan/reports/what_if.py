@@ -1,4 +1,4 @@
-"""What if: more nodes, fewer nodes, more replicas of a pod; tried on the snapshot of a cluster."""
+"""Hypothetical changes of a snapshot: more nodes, fewer nodes, more replicas of a pod."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bayplan.autoscaler.providers.declared.templates import template_from
 from bayplan.base.errors import InputError
 from bayplan.base.suggestions import no_such
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template, daemons_for, ephemeral_claims
-from bayplan.kube.daemons import belongs_to_node
+from bayplan.fit.batches import NodeTemplate, daemons_for, ephemeral_claims
+from bayplan.kube.daemonsets import belongs_to_node
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.meta import ObjectMeta, OwnerReference
 from bayplan.kube.nodes import Node
@@ -22,7 +22,7 @@ from bayplan.kube.pods import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.kube.storage import BIND_COMPLETED, SELECTED_NODE, PersistentVolumeClaim
 from bayplan.kube.volumes import Volume
 from bayplan.kube.workloads import DaemonSet
-from bayplan.nodegroups import NotOfferedError
+from bayplan.nodegroups import UnimplementedError
 from bayplan.reports.declared import declared_groups
 
 MOST_NODES = 10_000
@@ -33,8 +33,9 @@ _WRITTEN = re.compile(r"([0-9]{1,9})\s*[xX*\N{MULTIPLICATION SIGN}]\s*(.+)")
 def add_nodes(
     snapshot: Snapshot, written: Sequence[str], groups: Path | None, daemons: Sequence[DaemonSet]
 ) -> None:
-    """Put nodes that were asked for as `3xGROUP`, or as `3xNODE` for some like one that is there;
-    InputError if they cannot be had.
+    """Add nodes given as `3xGROUP`, or as `3xNODE` for copies of an existing node.
+
+    InputError if there is no such group or node.
     """
     templates = _templates(groups, daemons)
     for one in written:
@@ -51,53 +52,55 @@ def _read(written: str) -> tuple[int, str]:
     found = _WRITTEN.fullmatch(written.strip())
     if found is None:
         shown = written[:80]
-        raise InputError(f"--with-nodes {shown}: not of the form NxGROUP, such as 3xworkers")
+        raise InputError(f"--with-nodes {shown}: must be NxGROUP, such as 3xworkers")
     count = int(found[1])
     if not 0 < count <= MOST_NODES:
-        raise InputError(f"--with-nodes {written[:80]}: not 1 to {MOST_NODES:,} nodes")
+        raise InputError(f"--with-nodes {written[:80]}: must be from 1 to {MOST_NODES:,} nodes")
     return count, found[2]
 
 
-def _templates(file: Path | None, daemons: Sequence[DaemonSet]) -> dict[str, Template]:
+def _templates(file: Path | None, daemons: Sequence[DaemonSet]) -> dict[str, NodeTemplate]:
     found = {}
     try:
-        for said in declared_groups(file):
-            template = template_from(said)
+        for group in declared_groups(file):
+            template = template_from(group)
             runs = daemons_for(template.node, daemons)
-            found[said.group] = Template(template.node, template.csi_node, runs, said.group)
-    except NotOfferedError as error:
+            found[group.group] = NodeTemplate(template.node, template.csi_node, runs, group.group)
+    except UnimplementedError as error:
         raise InputError(str(error)) from None
     return found
 
 
-def _like(snapshot: Snapshot, name: str, groups: dict[str, Template]) -> Template:
+def _like(snapshot: Snapshot, name: str, groups: dict[str, NodeTemplate]) -> NodeTemplate:
     if name not in snapshot.cluster.slots.by_name:
         known = [*groups, *snapshot.cluster.slots.by_name]
-        said = no_such("node group or node", name[:80], known)
-        raise InputError(f"--with-nodes: {said}")
-    return Template.like(snapshot, name)
+        message = no_such("node group or node", name[:80], known)
+        raise InputError(f"--with-nodes: {message}")
+    return NodeTemplate.from_node(snapshot, name)
 
 
 def remove_nodes(snapshot: Snapshot, names: Sequence[str]) -> None:
-    """Take nodes away: what belongs to a node goes with it, and its other pods wait again."""
+    """Remove nodes with their DaemonSet and mirror pods; their other pods become pending."""
     for name in names:
         if name not in snapshot.cluster.slots.by_name:
-            said = no_such("node", name[:80], snapshot.cluster.slots.by_name)
-            raise InputError(f"--without-node: {said}")
+            message = no_such("node", name[:80], snapshot.cluster.slots.by_name)
+            raise InputError(f"--without-node: {message}")
         for pod in snapshot.pods_on(name):
             snapshot.delete(Pod, pod.key)
             if not belongs_to_node(pod):
-                snapshot.put(_waiting(pod))
+                snapshot.put(_pending(pod))
         snapshot.delete(Node, name)
 
 
-def _waiting(pod: Pod) -> Pod:
+def _pending(pod: Pod) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=""), status=PodStatus())
 
 
 def replicas(snapshot: Snapshot, pod: Pod, count: int) -> Iterator[Pod]:
-    """A pod so many times over, each further one waiting. Claims that are its own by their name
-    (`data-web-0` of `web-0`) are each replica's own; others are shared.
+    """Yield a pod and pending copies of it, `count` in all.
+
+    Claims that belong to the pod by their name (`data-web-0` of `web-0`) are copied for each
+    replica; others are shared.
     """
     yield pod
     for number in range(2, count + 1):
@@ -109,12 +112,13 @@ def replicas(snapshot: Snapshot, pod: Pod, count: int) -> Iterator[Pod]:
         uid = f"{pod.metadata.uid}-{number}"
         metadata = replace(pod.metadata, name=name, uid=uid, deletion_timestamp=None)
         spec = replace(pod.spec, volumes=volumes)
-        yield newly_made(snapshot, _waiting(replace(pod, metadata=metadata, spec=spec)))
+        yield with_generated_claims(snapshot, _pending(replace(pod, metadata=metadata, spec=spec)))
 
 
-def newly_made(snapshot: Snapshot, pod: Pod) -> Pod:
-    """A pod that somebody has just made, with the claims that controllers will make for it: those
-    of ephemeral volumes, and those to devices after a template, which nobody has allocated yet.
+def with_generated_claims(snapshot: Snapshot, pod: Pod) -> Pod:
+    """Return a new pod, and add the claims that controllers would create for it to the snapshot.
+
+    These are the claims of ephemeral volumes, and unallocated ResourceClaims from templates.
     """
     pod = replace(pod, metadata=replace(pod.metadata, uid=pod.metadata.uid or f"uid-{pod.key}"))
     for volume_claim in ephemeral_claims(pod):
@@ -147,7 +151,7 @@ def _own_claims(snapshot: Snapshot, pod: Pod) -> Iterator[PersistentVolumeClaim]
 
 
 def _claim_for(claim: PersistentVolumeClaim, pod: str, replica: str) -> PersistentVolumeClaim:
-    """A new claim like another, bound to nothing."""
+    """Return an unbound copy of a claim for a replica."""
     tied = (BIND_COMPLETED, SELECTED_NODE)
     annotations = {k: v for k, v in claim.metadata.annotations.items() if k not in tied}
     name = f"{claim.name.removesuffix(pod)}{replica}"

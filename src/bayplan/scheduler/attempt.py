@@ -1,7 +1,8 @@
-"""One try at one pod: where it goes, or why nowhere and what is done about it. Changes nothing.
+"""One scheduling attempt of one pod: its node, or why none fits and what it preempts.
 
-A pod that fits nowhere may preempt others, if its profile lets it; one whose victims are still on
-their way out keeps its nomination, and one for whom preemption finds nothing loses it.
+Nothing is changed. A pod that fits nowhere may preempt others, if its profile allows it; one whose
+victims are still terminating keeps its nomination, and one for which preemption finds nothing loses
+it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from bayplan.fit import Decision, Refusal, Snapshot
 from bayplan.fit.evaluation.verdicts import refusing_drivers
 from bayplan.fit.explanation.message import unschedulable_message
 from bayplan.fit.plugins.registry import names_drivers
-from bayplan.fit.preemption import Bounds, Preemption, preempt
+from bayplan.fit.preemption import Preemption, preempt
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import SchedulerProfile
 
@@ -32,11 +33,11 @@ class Refused:
     plugins: frozenset[str]
     message: str
     drivers: frozenset[str] = frozenset()
-    """The CSI drivers that were missing, or had no places left, somewhere."""
+    """The CSI drivers that were missing, or at their attach limit, on some node."""
     nomination: str | None = None
     """The node that it is nominated for from now on; empty for none, None for as before."""
     preemption: Preemption | None = None
-    """Whom it pushes out, if anybody."""
+    """The pods that it preempts, if any."""
 
 
 Outcome = Placed | Refused
@@ -52,7 +53,7 @@ def attempt(
     refused, drivers = decision.plugins, _drivers(snapshot, pod, decision)
     if not may_preempt or not profile.preempts:
         return Refused(refused, unschedulable_message(snapshot, pod, None), drivers)
-    found = preempt(snapshot, pod, bounds=_bounds(profile))
+    found = preempt(snapshot, pod)
     message = unschedulable_message(snapshot, pod, found)
     if found.node is not None:
         return Refused(refused, message, drivers, found.node, found)
@@ -64,8 +65,3 @@ def _drivers(snapshot: Snapshot, pod: Pod, decision: Decision) -> frozenset[str]
         return frozenset()
     evaluation = snapshot.evaluation(pod)
     return frozenset() if isinstance(evaluation, Refusal) else refusing_drivers(evaluation)
-
-
-def _bounds(profile: SchedulerProfile) -> Bounds:
-    args = profile.args
-    return Bounds(args.min_candidates_percentage, args.min_candidates_absolute)

@@ -1,8 +1,8 @@
-"""The ends of binds: each is either seen, when the pod comes back with its node, or undone here.
+"""The results of binds: each is either observed, when the pod comes back with its node, or undone.
 
-A bound pod that does not come back through the watch in time is looked up, and so is one of which
-nobody could tell whether it is bound. Until that has told what became of it, it is counted where it
-was to go. A pod that is said to be gone stays in the queue until the watch says so too.
+A bound pod that does not come back through the watch in time is looked up, and so is one for which
+the result of the bind is unknown. Until then it counts on the node it was bound to. A pod that the
+server does not find stays in the queue until the watch shows that it is gone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bayplan.client.errors import ClientError
 from bayplan.fit import Assumption
 from bayplan.kube.pods import Pod
 from bayplan.scheduler import messages
-from bayplan.scheduler.binding import Bound, Elsewhere, Failed, Gone, Job, Result, Unknown
+from bayplan.scheduler.binding import BindJob, Bound, Elsewhere, Failed, Gone, Result, Unknown
 from bayplan.scheduler.context import SchedulerContext
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ that the server has not carried out by then it has dropped.
 class BindResults:
     """Sees binds to their end."""
 
-    def __init__(self, context: SchedulerContext, read: Read, *, comes_back: bool = True) -> None:
+    def __init__(self, context: SchedulerContext, read: Read, *, is_observed: bool = True) -> None:
         self._context = context
         self._read = read
-        self._comes_back = comes_back
+        self._comes_back = is_observed
 
-    def ended(self, job: Job, result: Result) -> None:
+    def ended(self, job: BindJob, result: Result) -> None:
         """A bind has come to something."""
         match result:
             case Bound():
@@ -45,7 +45,7 @@ class BindResults:
             case Gone():
                 self._context.forget(job.pod, job.assumption)
                 self._context.queue.failed(job.entry, self._context.clock.monotonic())
-                self._context.news.set()
+                self._context.wakeup.set()
             case Elsewhere(pod):
                 self._see(pod)
                 self._context.forget(job.pod, job.assumption)
@@ -53,12 +53,12 @@ class BindResults:
                 self._context.forget(job.pod, job.assumption)
                 self._context.fail(job.entry, problem, job.began)
 
-    def _bound(self, job: Job) -> None:
+    def _bound(self, job: BindJob) -> None:
         context, name = self._context, job.pod.spec.scheduler_name
         now = context.clock.monotonic()
         self._await(job.assumption)
-        context.told.metrics.attempt(name, "scheduled", now - job.began)
-        context.told.metrics.bound(job.entry.attempts, now - job.entry.added)
+        context.recorders.metrics.attempt(name, "scheduled", now - job.began)
+        context.recorders.metrics.bound(job.entry.attempts, now - job.entry.added)
         context.note(name, job.pod, messages.scheduled(job.pod, job.node))
         if log.isEnabledFor(logging.DEBUG):
             log.debug("bound", extra={"pod": job.pod.key, "node": job.node})
@@ -97,4 +97,4 @@ class BindResults:
             context.forget(pod, assumption)
         if (waiting := context.queue.get(uid)) is not None:
             context.queue.failed(waiting, context.clock.monotonic())
-            context.news.set()
+            context.wakeup.set()

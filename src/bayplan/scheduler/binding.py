@@ -1,11 +1,11 @@
-"""Binding: what was decided, carried out in the background by a bounded number of hands.
+"""Binding: decisions carried out in the background by a bounded number of workers.
 
 Pods whose claims must be bound first have a task of their own, since that may take minutes; when
 their claims are bound they queue like the others.
 
-A bind that failed may have been carried out all the same: the server acted and could not say so, or
-an earlier one of ours came through. So the pod is looked up. As long as nobody can tell, the room
-that it may have taken stays taken.
+A bind that failed may have been carried out all the same: the server acted and its answer was lost,
+or an earlier one of ours succeeded. So the pod is looked up. As long as the result is unknown, the
+capacity that it may have taken stays taken.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ NOT_OVER = (DisconnectedError, TimedOutError, ServerTimeoutError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class BindJob:
     """A decision to be carried out."""
 
     entry: QueuedPod
@@ -82,7 +82,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The pod may be bound, or be bound yet, and nobody could be asked."""
+    """The pod may be bound, or be bound yet, and could not be read."""
 
     problem: str
 
@@ -91,7 +91,7 @@ Result = Bound | Gone | Elsewhere | Failed | Unknown
 
 
 class ClaimBinder(Protocol):
-    """Whoever binds the claims of a pod."""
+    """Binds the claims of a pod."""
 
     async def bind(self, bindings: Sequence[ClaimBinding], node: str, seconds: float) -> None:
         """Bind them for a pod on a node; VolumesFailedError if that cannot be done in time."""
@@ -102,13 +102,13 @@ class Binder:
     """Carries decisions out."""
 
     def __init__(
-        self, writes: Writes, volumes: ClaimBinder, ended: Callable[[Job, Result], None]
+        self, writes: Writes, volumes: ClaimBinder, ended: Callable[[BindJob, Result], None]
     ) -> None:
         self._writes = writes
         self._volumes = volumes
         self._ended = ended
-        self._ready: asyncio.Queue[Job] = asyncio.Queue()
-        self._open: set[Job] = set()
+        self._ready: asyncio.Queue[BindJob] = asyncio.Queue()
+        self._open: set[BindJob] = set()
         self._with_volumes: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
         self._room.set()
@@ -131,14 +131,14 @@ class Binder:
         return len(self._open) - len(self._with_volumes) > 1
 
     async def room(self) -> None:
-        """Wait until there is room for more."""
+        """Wait until more can be started."""
         await self._room.wait()
 
     async def drain(self) -> None:
         """Wait until everything is carried out."""
         await self._idle.wait()
 
-    def start(self, job: Job) -> None:
+    def start(self, job: BindJob) -> None:
         """Carry a decision out, soon."""
         self._open.add(job)
         self._idle.clear()
@@ -159,12 +159,12 @@ class Binder:
             for task in self._with_volumes:
                 task.cancel()
 
-    def _enqueue(self, job: Job) -> None:
+    def _enqueue(self, job: BindJob) -> None:
         self._ready.put_nowait(job)
         if self._ready.qsize() >= IN_FLIGHT:
             self._room.clear()
 
-    async def _bind_volumes(self, job: Job) -> None:
+    async def _bind_volumes(self, job: BindJob) -> None:
         bindings = job.assumption.decision.bindings
         try:
             await self._volumes.bind(bindings, job.node, job.bind_timeout)
@@ -183,13 +183,13 @@ class Binder:
                 self._room.set()
             self._end(job, await self._bind(job))
 
-    def _end(self, job: Job, result: Result) -> None:
+    def _end(self, job: BindJob, result: Result) -> None:
         self._open.discard(job)
         if not self._open:
             self._idle.set()
         self._ended(job, result)
 
-    async def _bind(self, job: Job) -> Result:
+    async def _bind(self, job: BindJob) -> Result:
         result: Result = Failed("")
         for _ in range(TRIES):
             result = await self._bind_once(job)
@@ -197,7 +197,7 @@ class Binder:
                 break
         return result
 
-    async def _bind_once(self, job: Job) -> Result:
+    async def _bind_once(self, job: BindJob) -> Result:
         try:
             await self._writes.bind(job.pod, job.node)
         except ClientError as error:
@@ -205,7 +205,7 @@ class Binder:
             return Failed(problem) if _is_refusal(error) else await self._look(job, error, problem)
         return Bound()
 
-    async def _look(self, job: Job, error: ClientError, problem: str) -> Result:
+    async def _look(self, job: BindJob, error: ClientError, problem: str) -> Result:
         """What became of a bind that failed."""
         try:
             pod = await self._writes.read(job.pod)
@@ -222,5 +222,5 @@ def _is_refusal(error: ClientError) -> bool:
     """Whether the server has certainly not bound the pod, now or before."""
     if isinstance(error, NOT_SENT):
         return True
-    told = isinstance(error, ApiError) and error.code < 500
-    return told and not isinstance(error, ConflictError | NotFoundError)
+    is_answer = isinstance(error, ApiError) and error.code < 500
+    return is_answer and not isinstance(error, ConflictError | NotFoundError)

@@ -1,4 +1,4 @@
-"""What the parts of the scheduler share: the snapshot, the queue, and whom they tell."""
+"""What the parts of the scheduler share: snapshot, queue, status patcher and recorders."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from bayplan.base.clock import Clock
 from bayplan.client import Untyped
-from bayplan.client.events import Notes
+from bayplan.client.events import EventRecorder
 from bayplan.fit import Assumption, Snapshot
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import timestamp
@@ -22,8 +22,8 @@ from bayplan.scheduler import messages
 from bayplan.scheduler.attempt import Refused
 from bayplan.scheduler.config import SchedulerProfile, SchedulerSettings
 from bayplan.scheduler.metrics import SchedulerMetrics
-from bayplan.scheduler.queue import Place, QueuedPod, SchedulingQueue
-from bayplan.scheduler.queue_judge import ModelJudge
+from bayplan.scheduler.queue import QueuedPod, SchedulingQueue, SubQueue
+from bayplan.scheduler.queueing_hints import SnapshotHints
 from bayplan.scheduler.status_patcher import StatusPatcher
 
 log = logging.getLogger(__name__)
@@ -31,21 +31,21 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Recorders:
-    """Whom the scheduler tells what it does."""
+    """Event recorders and metrics."""
 
-    recorders: Mapping[str, Notes]
-    """By the name of the scheduler that speaks."""
+    recorders: Mapping[str, EventRecorder]
+    """By scheduler name."""
     metrics: SchedulerMetrics
 
 
-class Holder(Protocol):
-    """Whoever gives turns to some pods."""
+class PodHolder(Protocol):
+    """Holds pods until they have their turn."""
 
-    def holds(self, entry: QueuedPod) -> bool:
+    def is_held(self, entry: QueuedPod) -> bool:
         """Whether a pod that could be tried waits for a turn."""
 
-    def forgotten(self, pod: Pod) -> None:
-        """A pod has not got the node that it was to have."""
+    def on_node_lost(self, pod: Pod) -> None:
+        """Called when a pod has lost its node before it was bound."""
 
 
 class SchedulerContext:
@@ -56,99 +56,101 @@ class SchedulerContext:
         snapshot: Snapshot,
         settings: SchedulerSettings,
         statuses: StatusPatcher,
-        told: Recorders,
+        recorders: Recorders,
         clock: Clock,
     ) -> None:
         self.snapshot = snapshot
         self.statuses = statuses
-        self.told = told
+        self.recorders = recorders
         self.clock = clock
         self.profiles = {profile.name: profile for profile in settings.profiles}
-        self.queue: SchedulingQueue[Event] = SchedulingQueue(
-            ModelJudge(snapshot),
+        self.queue: SchedulingQueue[ClusterEvent] = SchedulingQueue(
+            SnapshotHints(snapshot),
             backoff=settings.backoff,
-            moved=self._moved,
-            holds=self._holds,
+            on_move=self._on_move,
+            is_held=self._is_held,
         )
-        self.batch: Holder | None = None
-        """Whoever gives turns to pods that use queues."""
-        self.news = asyncio.Event()
+        self.batch: PodHolder | None = None
+        """Holds the pods that use queues."""
+        self.wakeup = asyncio.Event()
         """Set when there may be something to do."""
-        self.alike: dict[Hashable, Refused] = {}
-        """What pods were told that nothing has happened since; for those that are like them."""
+        self.known_refusals: dict[Hashable, Refused] = {}
+        """By signature, the refusals of pods since which nothing has changed."""
 
     def profile_of(self, pod: Pod) -> SchedulerProfile:
-        """The profile that a pod of ours is served by."""
+        """Return the profile of a pod of ours."""
         return self.profiles[pod.spec.scheduler_name]
 
     @property
     def first_name(self) -> str:
-        """The scheduler that speaks of what is nobody's in particular."""
+        """The scheduler name for events that concern no pod."""
         return next(iter(self.profiles))
 
     def is_ours(self, pod: Pod) -> bool:
-        """Whether a pod waits for us."""
+        """Whether a pod has no node and is of one of our scheduler names."""
         return pod.spec.scheduler_name in self.profiles and not pod.spec.node_name
 
     def enqueue(self, pod: Pod) -> None:
-        """A pod of ours has no node."""
+        """Put a pod of ours without a node into the queue."""
         self.queue.put(pod, self.clock.monotonic())
-        self.news.set()
+        self.wakeup.set()
 
     def leave(self, uid: str) -> None:
-        """A pod has its node, or is gone."""
+        """Remove a pod that has its node, or is gone."""
         self.queue.remove(uid)
         self.statuses.forget(uid)
 
-    def wake(self, event: Event) -> None:
-        """Something happened: whoever it may help is tried again."""
+    def wake(self, event: ClusterEvent) -> None:
+        """Requeue the pods that an event may help."""
         why = f"{event.kind.__name__}{event.action.capitalize()}"
         if self.queue.wake(event, self.clock.monotonic(), why=why):
-            self.news.set()
+            self.wakeup.set()
 
     def fail(self, entry: QueuedPod, problem: str, began: float) -> None:
-        """Something else than room was missing: rest, and try again."""
+        """Back off after an error that is not for capacity, and record it."""
         now, name = self.clock.monotonic(), entry.pod.spec.scheduler_name
-        self.told.metrics.attempt(name, "error", now - began)
+        self.recorders.metrics.attempt(name, "error", now - began)
         self.queue.failed(entry, now)
-        self.news.set()
+        self.wakeup.set()
         log.info("failed", extra={"pod": entry.pod.key, "why": problem})
         condition = messages.refused_condition(problem, "SchedulerError", self.moment())
-        if entry.place is not Place.GONE and self.statuses.say(entry.pod, condition, None):
+        if entry.subqueue is not SubQueue.GONE and self.statuses.patch_status(
+            entry.pod, condition, None
+        ):
             self.note(name, entry.pod, messages.failed(problem))
 
     def forget(self, pod: Pod, assumption: Assumption) -> None:
-        """Take an assumption back; who waits for the room that it took hears of it."""
+        """Forget an assumption; pods that wait for its capacity are requeued."""
         if assumption not in self.snapshot.assumptions():
             return
         self.snapshot.forget(assumption)
         if self.batch is not None:
-            self.batch.forgotten(pod)
-        self.alike.clear()
+            self.batch.on_node_lost(pod)
+        self.known_refusals.clear()
         node = assumption.decision.node or ""
         there = replace(pod, spec=replace(pod.spec, node_name=node))
-        self.wake(Event.of(there, None))
+        self.wake(ClusterEvent.of(there, None))
 
     def clear_nomination(self, pod: Pod) -> None:
-        """Keep no node for a pod any more; who waits for that room hears of it."""
+        """Clear the nomination of a pod; pods that wait for its capacity are requeued."""
         self.snapshot.clear_nomination(pod)
         cleared = replace(pod, status=replace(pod.status, nominated_node_name=""))
-        self.alike.clear()
-        self.wake(Event.of(pod, cleared))
+        self.known_refusals.clear()
+        self.wake(ClusterEvent.of(pod, cleared))
 
     def note(self, name: str, about: KubeObject | Untyped, notice: messages.Notice) -> None:
-        """Have an event written, by the scheduler of that name."""
-        self.told.recorders[name].note(
-            about, notice.type, notice.reason, action=notice.action, text=notice.text
+        """Record an event in the name of a scheduler."""
+        self.recorders.recorders[name].record(
+            about, notice.type, notice.reason, action=notice.action, note=notice.text
         )
 
     def moment(self) -> str:
-        """Now, as objects say it."""
+        """The current time as a timestamp."""
         return timestamp(self.clock.now())
 
-    def _holds(self, entry: QueuedPod) -> bool:
-        return self.batch is not None and self.batch.holds(entry)
+    def _is_held(self, entry: QueuedPod) -> bool:
+        return self.batch is not None and self.batch.is_held(entry)
 
-    def _moved(self, place: Place, why: str) -> None:
-        if place is not Place.IN_FLIGHT and place is not Place.GONE:
-            self.told.metrics.incoming(place.value, why)
+    def _on_move(self, subqueue: SubQueue, why: str) -> None:
+        if subqueue is not SubQueue.IN_FLIGHT and subqueue is not SubQueue.GONE:
+            self.recorders.metrics.incoming(subqueue.value, why)

@@ -1,8 +1,8 @@
-"""SchedulingCycle: a pod is placed, or refused.
+"""The scheduling cycle: a pod is placed, or refused.
 
 Placed, it is assumed and handed to the binder. Refused, it waits in the queue; its condition, and
-an event if that is news, say why; it may preempt others. As long as nothing has changed, a pod that
-is like one just refused is refused for the same reason without another look.
+an event if that is new, have the reason; it may preempt others. As long as nothing has changed, a
+pod of the same signature is refused for the same reason without another look.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 
 from bayplan.fit import Assumption
+from bayplan.fit.plugins.registry import bind_timeout
 from bayplan.kube.pods import Pod
 from bayplan.scheduler import messages
 from bayplan.scheduler.attempt import Outcome, Placed, Refused, attempt
-from bayplan.scheduler.binding import Binder, Job
+from bayplan.scheduler.binding import Binder, BindJob
 from bayplan.scheduler.context import SchedulerContext
 from bayplan.scheduler.preemption import Preemptions
 from bayplan.scheduler.queue import QueuedPod
@@ -23,27 +24,33 @@ log = logging.getLogger(__name__)
 
 
 class SchedulingCycle:
-    """SchedulingCycle pods, one after the other."""
+    """Schedules pods, one after the other."""
 
     def __init__(self, context: SchedulerContext, binder: Binder, writes: Writes) -> None:
         self._context = context
         self._binder = binder
-        self.preemptions = Preemptions(writes, context.clock, self._sent_away, self._not_sent_away)
+        self.preemptions = Preemptions(
+            writes, context.clock, self._on_evicted, self._on_eviction_failed
+        )
 
     def one(self, entry: QueuedPod) -> None:
-        """Try a pod; whatever goes wrong with one must not stop the others."""
+        """Schedule a pod; an error with one must not stop the others."""
         began = self._context.clock.monotonic()
         try:
             self._decide(entry, began)
         except Exception:
-            log.exception("pod %s could not be tried", entry.pod.key)
-            self._context.told.metrics.attempt(entry.pod.spec.scheduler_name, "error", 0.0)
+            log.exception("scheduling pod %s failed", entry.pod.key)
+            self._context.recorders.metrics.attempt(entry.pod.spec.scheduler_name, "error", 0.0)
             self._context.queue.failed(entry, began)
 
     def _decide(self, entry: QueuedPod, began: float) -> None:
-        alike = self._context.alike.get(entry.likeness) if entry.likeness is not None else None
-        outcome = self._attempt(entry) if alike is None else alike
-        self._context.told.metrics.decided(self._context.clock.monotonic() - began)
+        known_refusals = (
+            self._context.known_refusals.get(entry.signature)
+            if entry.signature is not None
+            else None
+        )
+        outcome = self._attempt(entry) if known_refusals is None else known_refusals
+        self._context.recorders.metrics.decided(self._context.clock.monotonic() - began)
         if isinstance(outcome, Placed):
             self.start(entry, outcome, self._assume(entry, outcome), began)
         else:
@@ -54,21 +61,21 @@ class SchedulingCycle:
         busy = pod.metadata.uid in self.preemptions
         outcome = attempt(context.snapshot, pod, context.profile_of(pod), may_preempt=not busy)
         stands = isinstance(outcome, Refused) and outcome.preemption is None and not busy
-        if isinstance(outcome, Refused) and stands and entry.likeness is not None:
-            context.alike[entry.likeness] = outcome
+        if isinstance(outcome, Refused) and stands and entry.signature is not None:
+            context.known_refusals[entry.signature] = outcome
         return outcome
 
     def _assume(self, entry: QueuedPod, found: Placed) -> Assumption:
         assumption = self._context.snapshot.assume(entry.pod, found.decision)
-        self._context.alike.clear()
+        self._context.known_refusals.clear()
         return assumption
 
     def start(self, entry: QueuedPod, found: Placed, assumption: Assumption, began: float) -> None:
         """Have a pod bound where it is assumed to be."""
         context, pod = self._context, entry.pod
         context.queue.done(entry)
-        timeout = context.profile_of(pod).args.bind_timeout
-        self._binder.start(Job(entry, pod, found.node, assumption, timeout, began))
+        timeout = bind_timeout(context.snapshot.profile.plugins_for(pod))
+        self._binder.start(BindJob(entry, pod, found.node, assumption, timeout, began))
 
     def _refuse(self, entry: QueuedPod, outcome: Refused, began: float) -> None:
         self.count_refusal(entry, outcome, began)
@@ -78,9 +85,9 @@ class SchedulingCycle:
         elif outcome.nomination == "" and context.snapshot.nominated_node(pod):
             context.clear_nomination(pod)
         condition = messages.refused_condition(outcome.message, "Unschedulable", context.moment())
-        if context.statuses.say(pod, condition, outcome.nomination):
+        if context.statuses.patch_status(pod, condition, outcome.nomination):
             context.note(name, pod, messages.failed(outcome.message))
-            log.debug("refused", extra={"pod": pod.key, "why": outcome.message})
+            log.debug("pod unschedulable", extra={"pod": pod.key, "reason": outcome.message})
 
     def count_refusal(self, entry: QueuedPod, outcome: Refused, began: float) -> None:
         """Have a pod wait for what may help it."""
@@ -90,30 +97,30 @@ class SchedulingCycle:
             self._context.clock.monotonic(),
         )
         context.queue.refused(entry, outcome.plugins, now)
-        context.told.metrics.attempt(name, "unschedulable", now - began)
-        context.told.metrics.refused(name, outcome.plugins, outcome.drivers)
+        context.recorders.metrics.attempt(name, "unschedulable", now - began)
+        context.recorders.metrics.refused(name, outcome.plugins, outcome.drivers)
 
     def _preempt(self, pod: Pod, outcome: Refused) -> None:
         context, found = self._context, outcome.preemption
         if found is None or found.node is None:
             return
-        context.told.metrics.preempted(len(found.victims))
+        context.recorders.metrics.preempted(len(found.victims))
         context.snapshot.nominate(pod, found.node)
         for other in found.lower_nominated:
             context.clear_nomination(other)
-            context.statuses.say(other, None, "")
-        context.alike.clear()
+            context.statuses.patch_status(other, None, "")
+        context.known_refusals.clear()
         victims = [victim.key for victim in found.victims]
-        log.info("preempts", extra={"pod": pod.key, "node": found.node, "victims": victims})
+        log.info("preempting pods", extra={"pod": pod.key, "node": found.node, "victims": victims})
         self.preemptions.start(pod, found.victims, found.node)
 
-    def _sent_away(self, preemptor: Pod, victim: Pod, node: str) -> None:
+    def _on_evicted(self, preemptor: Pod, victim: Pod, node: str) -> None:
         name = preemptor.spec.scheduler_name
         self._context.note(name, victim, messages.preempted(preemptor, node))
 
-    def _not_sent_away(self, preemptor: Pod) -> None:
-        """Its victims stay: it has no claim to the node, and may look again."""
+    def _on_eviction_failed(self, preemptor: Pod) -> None:
+        """Clear the nomination of a pod whose victims could not be evicted, and try it again."""
         self._context.clear_nomination(preemptor)
-        self._context.statuses.say(preemptor, None, "")
+        self._context.statuses.patch_status(preemptor, None, "")
         self._context.queue.activate(preemptor.metadata.uid)
-        self._context.news.set()
+        self._context.wakeup.set()

@@ -1,4 +1,4 @@
-"""The scheduler as a daemon: what it does while it leads.
+"""The scheduler as a daemon: what it does while it is the leader.
 
 `lead` is a coroutine function of one client, as every daemon's is; which cluster, clock and process
 it is in it cannot tell.
@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.client import Client, Recorder, Reporter
-from bayplan.client.events import NoEvents, Notes
+from bayplan.client import ApiEventRecorder, Client, EventReporter
+from bayplan.client.events import EventRecorder, NullEventRecorder
 from bayplan.fit import Profile
 from bayplan.kube.gates import VOLUME_LIMIT_SCALING
 from bayplan.observe import LimitCollector, LimitWatch, LiveSnapshot, follow
@@ -25,13 +25,13 @@ from bayplan.scheduler.config import SchedulerSettings, rules
 from bayplan.scheduler.context import Recorders
 from bayplan.scheduler.dryrun import Show, ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
-from bayplan.scheduler.queue import Place
+from bayplan.scheduler.queue import SubQueue
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.scheduler.skew import SkewWatch
 from bayplan.scheduler.writes import LiveWrites
 
 log = logging.getLogger(__name__)
-_SHOWN = (Place.ACTIVE, Place.BACKOFF, Place.UNSCHEDULABLE, Place.GATED, Place.HELD)
+_SHOWN = (SubQueue.ACTIVE, SubQueue.BACKOFF, SubQueue.UNSCHEDULABLE, SubQueue.GATED, SubQueue.HELD)
 
 
 class SchedulerDaemon:
@@ -62,20 +62,20 @@ class SchedulerDaemon:
         self._show = show
         """Where a dry run shows what it would do; None if it is none."""
         self.scheduler: Scheduler | None = None
-        """The scheduler at work, while it leads."""
+        """The running scheduler, while it is the leader."""
         self.live: LiveSnapshot | None = None
         self._limits: LimitWatch | None = None
         self.ready = asyncio.Event()
-        """Set while it has the whole picture."""
+        """Set while all objects have been observed."""
 
     async def lead(self, client: Client) -> None:
         """Schedule until cancelled."""
-        log.info("leads")
+        log.info("became leader")
         notes = {one.name: self._notes(client, one.name) for one in self._settings.profiles}
         writes = LiveWrites(client) if self._show is None else ShownWrites(self._show)
         async with follow(client, profile=self._profile) as live:
-            told = Recorders(notes, self._metrics)
-            scheduler = Scheduler(live, self._settings, writes, told, client.clock)
+            recorders = Recorders(notes, self._metrics)
+            scheduler = Scheduler(live, self._settings, writes, recorders, client.clock)
             self.live, self.scheduler = live, scheduler
             if self._profile.gates.enabled(VOLUME_LIMIT_SCALING):
                 # Where our lease is, the autoscaler's status is, too.
@@ -100,10 +100,10 @@ class SchedulerDaemon:
         """Whether binds wait; events can wait longer."""
         return self.scheduler is not None and self.scheduler.binder.is_busy
 
-    def _notes(self, client: Client, name: str) -> Notes:
+    def _notes(self, client: Client, name: str) -> EventRecorder:
         if self._show is not None:
-            return NoEvents()
-        return Recorder(client, Reporter(name, self._instance), is_busy=self._is_busy)
+            return NullEventRecorder()
+        return ApiEventRecorder(client, EventReporter(name, self._instance), is_busy=self._is_busy)
 
     def _pending(self) -> Mapping[str, float]:
         queue = self.scheduler.queue if self.scheduler is not None else None
@@ -111,7 +111,7 @@ class SchedulerDaemon:
 
     def _unschedulable(self) -> Mapping[str, float]:
         entries = self.scheduler.queue if self.scheduler is not None else ()
-        waiting = (entry for entry in entries if entry.place is Place.UNSCHEDULABLE)
+        waiting = (entry for entry in entries if entry.subqueue is SubQueue.UNSCHEDULABLE)
         return Counter(plugin for entry in waiting for plugin in entry.plugins)
 
     def _cached(self) -> Mapping[str, float]:
@@ -128,5 +128,5 @@ class SchedulerDaemon:
         return self.scheduler.batch.ledger if self.scheduler is not None else None
 
     def _set_aside(self) -> Mapping[str, float]:
-        problems = self.live.observer.aside if self.live is not None else ()
+        problems = self.live.observer.invalid if self.live is not None else ()
         return Counter(problem.kind.__name__ for problem in problems)

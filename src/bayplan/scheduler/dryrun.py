@@ -1,8 +1,8 @@
 """A dry run: what would be written is shown instead, a line each, and taken as done.
 
-So decisions count on each other as they would, but nothing of it comes back through the watch: a
-pod that was placed stays assumed until the cluster says something else of it. Nothing at all is
-written, not even events.
+So decisions build on each other as they would, but nothing comes back through the watch: a pod that
+was placed stays assumed until something else is observed. Nothing at all is written, not even
+events.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, PodGroupStatus, Queue
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.kube.volcano import PodGroup, PodGroupStatus, Queue
 
 Show = Callable[[str, str], None]
-"""Told which object, and what would be done with it."""
+"""Called with the object, and what would be done with it."""
 
 
 class ShownWrites:
     """Shows what would be written."""
 
-    comes_back = False
+    is_observed = False
 
     def __init__(self, show: Show) -> None:
         self._show = show
@@ -33,7 +33,7 @@ class ShownWrites:
         """As it is known."""
         return pod
 
-    async def say(self, pod: Pod, patch: dict[str, object]) -> None:
+    async def patch_status(self, pod: Pod, patch: dict[str, object]) -> None:
         """The pod's status would say why it waits, or which node is kept for it."""
         status = patch.get("status")
         for text in _told(status if isinstance(status, dict) else {}):
@@ -41,20 +41,20 @@ class ShownWrites:
 
     async def ungate(self, pod: Pod) -> None:
         """The pod would lose our gate."""
-        self._show(pod.key, "would be let in by its queue, and lose its gate")
+        self._show(pod.key, "would be admitted by its queue, and lose its gate")
 
-    async def make_group(self, group: PodGroup) -> None:
+    async def create_group(self, group: PodGroup) -> None:
         """The group would be made."""
         self._show(group.key, f"would be made, in queue {group.spec.queue}")
 
-    async def say_group(self, group: PodGroup, status: PodGroupStatus) -> None:
+    async def patch_group_status(self, group: PodGroup, status: PodGroupStatus) -> None:
         """The group's status would say how it stands."""
         self._show(group.key, f"would be {status.phase}")
 
-    async def say_queue(self, queue: Queue, status: dict[str, object]) -> None:
+    async def patch_queue_status(self, queue: Queue, status: dict[str, object]) -> None:
         """What queues have is not shown."""
 
-    async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:  # noqa: ARG002 - as Writes has it
+    async def evict_pod(self, victim: Pod, scheduler: str, now: str) -> None:  # noqa: ARG002 - as Writes has it
         """The victim would be deleted."""
         self._show(victim.key, f"would be preempted by {scheduler}, and deleted")
 

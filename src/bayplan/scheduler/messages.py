@@ -21,7 +21,7 @@ Reason = Literal[
     "NotAdmitted",
     "ReservationTimedOut",
 ]
-"""Why a pod has no node. Autoscalers buy nodes for those that are Unschedulable, and for no others;
+"""Why a pod has no node. Autoscalers scale up for those that are Unschedulable, and for no others;
 the last three are of pods in queues.
 """
 
@@ -82,7 +82,7 @@ def victim_condition(scheduler: str, now: str) -> Condition:
 
 
 def condition_change(pod: Pod, wanted: Condition) -> Condition | None:
-    """The condition as it has to be written, or None if the pod says all that already.
+    """Return the condition as it has to be written, or None if the pod has it already.
 
     The time stays if only the words change.
     """

@@ -1,7 +1,7 @@
-"""What the scheduler counts: kube-scheduler's names and labels, and what only Bayplan can say.
+"""The scheduler's metrics: kube-scheduler's names and labels, and Bayplan's own.
 
 The counters live in the registry that is handed in. Gauges of what is in the queue and the cache
-are read when somebody asks, so they are never stale and cost nothing meanwhile.
+are read when they are scraped, so they are never stale and cost nothing meanwhile.
 """
 
 from __future__ import annotations

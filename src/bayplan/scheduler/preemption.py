@@ -1,8 +1,8 @@
-"""Preemptions, carried out in the background: victims are told and sent away.
+"""Preemptions, carried out in the background: victims are marked and deleted.
 
-While that goes on the pod that preempts is not allowed to look for other victims. It waits in the
-queue for its victims to go, like any pod that was refused; if they cannot be sent away it loses its
-nomination and is tried again.
+While that goes on the preemptor may not look for other victims. It waits in the queue for its
+victims to go, like any pod that was refused; if they cannot be deleted it loses its nomination and
+is tried again.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Preemptions:
         return len(self._under_way)
 
     def start(self, preemptor: Pod, victims: Sequence[Pod], node: str) -> None:
-        """Send the victims away."""
+        """Evict the victims."""
         uid = preemptor.metadata.uid
-        task = asyncio.ensure_future(self._send_away(preemptor, victims, node))
+        task = asyncio.ensure_future(self._evict_all(preemptor, victims, node))
         self._under_way[uid] = task
         task.add_done_callback(lambda _: self._under_way.pop(uid, None))
 
@@ -61,19 +61,19 @@ class Preemptions:
         for task in self._under_way.values():
             task.cancel()
 
-    async def _send_away(self, preemptor: Pod, victims: Sequence[Pod], node: str) -> None:
+    async def _evict_all(self, preemptor: Pod, victims: Sequence[Pod], node: str) -> None:
         leaving = [victim for victim in victims if not victim.is_terminating]
-        sent = await asyncio.gather(*(self._send(preemptor, one, node) for one in leaving))
+        sent = await asyncio.gather(*(self._evict(preemptor, one, node) for one in leaving))
         if not all(sent):
             self._failed(preemptor)
 
-    async def _send(self, preemptor: Pod, victim: Pod, node: str) -> bool:
+    async def _evict(self, preemptor: Pod, victim: Pod, node: str) -> bool:
         async with self._hands:
             now = timestamp(self._clock.now())
             try:
-                await self._writes.send_away(victim, preemptor.spec.scheduler_name, now)
+                await self._writes.evict_pod(victim, preemptor.spec.scheduler_name, now)
             except ClientError as error:
-                log.warning("pod %s was not sent away: %s", victim.key, error)
+                log.warning("pod %s not evicted: %s", victim.key, error)
                 return False
         self._left(preemptor, victim, node)
         return True

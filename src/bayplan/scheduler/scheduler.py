@@ -1,14 +1,14 @@
 """The scheduler: a loop that takes the next pod, decides, assumes, and hands the rest on.
 
-Decisions are synchronous and see a snapshot that does not change under them; what they lead to
-(binds, statuses, preemptions) goes on in the background, and comes back as events like everything
-else. So there is one place where the order of things matters, and it is this loop.
+Decisions are synchronous and see a snapshot that does not change under them; their effects (binds,
+statuses, preemptions) go on in the background, and come back as events like everything else. So
+there is one place where order matters, and it is this loop.
 
-- `heeding`: events come from the live snapshot, after it shows them.
-- `tries`: a try places a pod or refuses it.
+- `event_handlers`: events come from the live snapshot, after it shows them.
+- `cycle`: a scheduling cycle places a pod or refuses it.
 - `batch`: pods that use queues wait for their turn, and are tried with their group.
-- `binding`, `statuses`, `preempting`: what was decided is carried out.
-- `ends`: the end of a bind is either seen, or undone.
+- `binding`, `status_patcher`, `preemption`: decisions are carried out.
+- `bind_results`: the result of a bind is either observed, or undone.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from collections.abc import Collection
 from bayplan.base.clock import Clock
 from bayplan.base.grace import finish_within
 from bayplan.client import Untyped
-from bayplan.client.events import Notes
-from bayplan.fit.events import Event
+from bayplan.client.events import EventRecorder
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.observe import LiveSnapshot
-from bayplan.scheduler.batch.batch import Batch
+from bayplan.scheduler.batch.batch_scheduler import BatchScheduler
 from bayplan.scheduler.bind_results import BindResults
 from bayplan.scheduler.binding import Binder
 from bayplan.scheduler.config import SchedulerSettings
@@ -37,13 +37,13 @@ from bayplan.scheduler.preemption import Preemptions
 from bayplan.scheduler.queue import SchedulingQueue
 from bayplan.scheduler.status_patcher import StatusPatcher
 from bayplan.scheduler.volumes import Observed, VolumeBinder
-from bayplan.scheduler.waiting import told_or_late
+from bayplan.scheduler.wakeup import wait_for_event
 from bayplan.scheduler.writes import Writes
 
 A_WHILE = 16
-"""SchedulingCycle in a row before others get a turn."""
+"""Scheduling cycles in a row before other tasks run."""
 GRACE = 4.0
-"""Seconds to finish what is under way when the scheduler is told to stop: less than there are
+"""Seconds to finish what is under way when the scheduler stops: less than there are
 between the end of a lease that was lost and its next holder.
 """
 
@@ -52,32 +52,32 @@ log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Places the pods of some schedulers' names."""
+    """Schedules the pods of some scheduler names."""
 
     def __init__(
         self,
         live: LiveSnapshot,
         settings: SchedulerSettings,
         writes: Writes,
-        told: Recorders,
+        recorders: Recorders,
         clock: Clock,
     ) -> None:
         self._live = live
         self._clock = clock
-        self._told = told
-        self.statuses = StatusPatcher(writes.say)
-        self._context = SchedulerContext(live.snapshot, settings, self.statuses, told, clock)
+        self._recorders = recorders
+        self.statuses = StatusPatcher(writes.patch_status)
+        self._context = SchedulerContext(live.snapshot, settings, self.statuses, recorders, clock)
         self.volumes = VolumeBinder(writes, _observed(live), clock)
-        self._bind_results = BindResults(self._context, writes.read, comes_back=writes.comes_back)
+        self._bind_results = BindResults(self._context, writes.read, is_observed=writes.is_observed)
         self.binder = Binder(writes, self.volumes, self._bind_results.ended)
         self._scheduling_cycle = SchedulingCycle(self._context, self.binder, writes)
-        self.batch = Batch(self._context, self._scheduling_cycle, writes, settings.queues)
+        self.batch = BatchScheduler(self._context, self._scheduling_cycle, writes, settings.queues)
         self._context.batch = self.batch
-        live.observer.listen(self.batch.heed)
+        live.observer.listen(self.batch.on_event)
         self._event_handlers = EventHandlers(self._context, self.volumes, live.observer)
 
     @property
-    def queue(self) -> SchedulingQueue[Event]:
+    def queue(self) -> SchedulingQueue[ClusterEvent]:
         """The pods that wait."""
         return self._context.queue
 
@@ -87,16 +87,16 @@ class Scheduler:
         return self._scheduling_cycle.preemptions
 
     @property
-    def recorders(self) -> Collection[Notes]:
-        """Whoever tells users what happens."""
-        return self._told.recorders.values()
+    def recorders(self) -> Collection[EventRecorder]:
+        """The event recorders."""
+        return self._recorders.recorders.values()
 
     def warn(self, about: Untyped, notice: Notice) -> None:
-        """Tell those who run us, in the name of our first profile."""
+        """Record an event for the operator, in the name of the first profile."""
         self._context.note(self._context.first_name, about, notice)
 
     def warn_of_node(self, node: Node, reason: str, text: str) -> None:
-        """Tell those who run us of something wrong with a node."""
+        """Log and record what is wrong with a node."""
         log.warning("node %s: %s", node.name, text, extra={"node": node.name})
         self._context.note(
             self._context.first_name, node, Notice("Warning", reason, "Scheduling", text)
@@ -144,22 +144,22 @@ class Scheduler:
                 await asyncio.sleep(0)
 
     async def _wait(self) -> None:
-        """Wait for something to happen, or for somebody's rest to be over."""
-        news = self._context.news
+        """Wait for an event, or for the next back-off to be over."""
+        news = self._context.wakeup
         news.clear()
         dues = [due for due in (self.queue.next_due(), self.batch.next_due()) if due is not None]
         left = min(dues) - self._clock.monotonic() if dues else None
-        await told_or_late(self._clock, news, left)
+        await wait_for_event(self._clock, news, left)
 
     async def _finish(self) -> None:
-        """Let what is being bound be bound, and what was said be written."""
+        """Let binds and status patches finish."""
         await finish_within(GRACE, self._drain())
         self.preemptions.cancel()
 
     async def _drain(self) -> None:
         await asyncio.gather(
             self.binder.drain(),
-            self.batch.ungating.drain(),
+            self.batch.gate_removal.drain(),
             self.preemptions.drain(),
             self.statuses.drain(),
             *(recorder.drain() for recorder in self.recorders),
@@ -168,7 +168,7 @@ class Scheduler:
 
 def _observed(live: LiveSnapshot) -> Observed:
     return Observed(
-        live.copy_of(PersistentVolumeClaim).get,
-        live.copy_of(PersistentVolume).get,
-        live.copy_of(Node).get,
+        live.cached(PersistentVolumeClaim).get,
+        live.cached(PersistentVolume).get,
+        live.cached(Node).get,
     )

@@ -1,13 +1,13 @@
-"""Skew: we hold pods back for a driver, and the autoscaler does not know that anybody does.
+"""Version skew: the scheduler waits for CSI drivers, and the autoscaler may not.
 
 With the gate VolumeLimitScaling a pod waits for a node that reports its CSI driver. An autoscaler
-without the gate takes a new node for usable before that, and may buy another for the same pods, or
-give up on one that only needs a moment. So whoever runs the two is told: by a warning event about
-the autoscaler's status, once for each time that it comes to this, and by a metric while it lasts.
+without the gate takes a new node for usable before that, and may add another for the same pods, or
+remove one that only needs a moment. So a warning event is recorded about the autoscaler's status,
+once each time that this begins, and a metric is set while it lasts.
 
-The autoscaler says which gates are on in `data.featureGates` of its status ConfigMap, as a flag
-would have them. No ConfigMap is no autoscaler, which is fine; one without the field is one that
-does not know the gate.
+The autoscaler reports its gates in `data.featureGates` of its status ConfigMap, in the syntax of
+the flag. No ConfigMap is no autoscaler, which is fine; one without the field is one that does not
+know the gate.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ NOTICE = Notice(
     "VolumeLimitScalingSkew",
     "Scheduling",
     f"The scheduler holds pods back until nodes report their CSI drivers ({VOLUME_LIMIT_SCALING}),"
-    f" and this autoscaler does not say in data.{FIELD} that it knows: it may buy nodes in vain",
+    f" and this autoscaler does not report that gate in data.{FIELD}: it may add needless nodes",
 )
 
 
 class SkewWatch:
-    """Follows what the autoscaler says of itself."""
+    """Follows the status of the autoscaler."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class SkewWatch:
         """Begin to follow."""
         self._seen(False)
         which = Selection(namespace=self._namespace, fields=f"metadata.name={NAME}")
-        informers.of(CONFIG_MAPS, which).on_change(self.heed)
+        informers.of(CONFIG_MAPS, which).on_change(self.on_status_change)
 
-    def heed(self, change: Change[Untyped]) -> None:
-        """The status came, changed or went."""
+    def on_status_change(self, change: Change[Untyped]) -> None:
+        """Handle a change of the status."""
         skewed = change.type != "deleted" and not knows_the_gate(change.object)
         if skewed and not self._skewed:
             self._note(change.object, NOTICE)
@@ -61,7 +61,7 @@ class SkewWatch:
 
 
 def knows_the_gate(status: Untyped) -> bool:
-    """Whether an autoscaler's status ConfigMap says that the gate is on there."""
+    """Whether the gate is on by an autoscaler's status ConfigMap."""
     data = status.get("data")
     said = data.get(FIELD) if isinstance(data, dict) else None
     if not isinstance(said, str):

@@ -1,4 +1,4 @@
-"""How pods stand, written in the background: the last word on each pod, and only what is new.
+"""Status patches of pods, written in the background: the latest of each pod, and only what is new.
 
 A pod that is tried again before its last status was written needs only the newer one. What was
 written and has not come back through the watch yet counts as known.
@@ -33,8 +33,8 @@ class StatusPatcher:
         self._idle.set()
         self._busy = 0
 
-    def say(self, pod: Pod, condition: Condition | None, nominated: str | None) -> bool:
-        """Have a pod's condition and nomination written, if they are news; says whether so."""
+    def patch_status(self, pod: Pod, condition: Condition | None, nominated: str | None) -> bool:
+        """Have a pod's condition and nomination written; returns whether they are new."""
         patch = messages.status_patch(pod, condition, nominated)
         if patch is None:
             return False
@@ -53,12 +53,12 @@ class StatusPatcher:
         return True
 
     def forget(self, uid: str) -> None:
-        """The pod has a node, or is gone: nothing more is to be said of it."""
+        """Forget a pod that has a node, or is gone."""
         self._said.pop(uid, None)
         self._wanted.pop(uid, None)
 
     async def drain(self) -> None:
-        """Wait until all that was said is written, or was refused."""
+        """Wait until all patches are written, or were rejected."""
         await self._idle.wait()
 
     async def run(self) -> None:
@@ -82,7 +82,7 @@ class StatusPatcher:
             except NotFoundError:
                 self._said.pop(uid, None)
             except ClientError as error:
-                # The next try at this pod says it again.
+                # The next attempt of this pod patches it again.
                 self._said.pop(uid, None)
                 log.info("status of pod %s not written: %s", pod.key, error)
             finally:

@@ -1,6 +1,6 @@
 """Claims that wait for their first consumer, bound exactly as decided.
 
-A decision says, claim by claim, which volume it takes or that one is to be provisioned for the
+A decision has, for each claim, the volume that it takes or that one is to be provisioned for the
 node. The first is written into the volume (`claimRef`), the second into the claim (the selected
 node); others complete the binding. The pod is bound only when all its claims are. What fails, or
 takes too long, is taken back, so that the pod's next try is free to go elsewhere.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from bayplan.base.clock import Clock
 from bayplan.client.errors import ClientError
 from bayplan.fit import ClaimBinding
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.nodes import Node
 from bayplan.kube.selectors import compile_node_selector
 from bayplan.kube.storage import (
@@ -25,7 +25,7 @@ from bayplan.kube.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
-from bayplan.scheduler.waiting import told_or_late
+from bayplan.scheduler.wakeup import wait_for_event
 from bayplan.scheduler.writes import Writes
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class VolumesFailedError(Exception):
 
 
 class Observed:
-    """What the API server has said of claims, volumes and nodes; nothing assumed is in it."""
+    """Claims, volumes and nodes as observed; nothing assumed is in it."""
 
     def __init__(
         self,
@@ -69,8 +69,8 @@ class VolumeBinder:
         self._clock = clock
         self._waiting: dict[str, dict[asyncio.Event, None]] = {}
 
-    def heed(self, event: Event) -> None:
-        """Claims and volumes changed: whoever waits for them looks again."""
+    def on_event(self, event: ClusterEvent) -> None:
+        """Handle a change of claims and volumes: bindings that wait for them look again."""
         if not self._waiting:
             return
         for one in (event.before, event.after):
@@ -91,7 +91,7 @@ class VolumeBinder:
         try:
             for promise in promises:
                 await self._write(promise, node)
-            if self._writes.comes_back:
+            if self._writes.is_observed:
                 await self._until_bound(promises, node, seconds)
         except (VolumesFailedError, ClientError) as error:
             await self._undo(promises, node)
@@ -132,7 +132,7 @@ class VolumeBinder:
         left = deadline - self._clock.monotonic()
         if left <= 0:
             raise VolumesFailedError("timed out waiting for claims to be bound")
-        await told_or_late(self._clock, news, left)
+        await wait_for_event(self._clock, news, left)
         news.clear()
 
     def _is_bound(self, promise: _Promise, node: str) -> bool:

@@ -1,8 +1,8 @@
-"""What the scheduler writes to the API server; each write is guarded by the uid it means.
+"""What the scheduler writes to the API server; each write is guarded by the uid of its object.
 
-This is all of it: bind a pod, say how a pod stands, take our gate off it, send a victim away, give
-a claim its volume or its node, and take that back; make a PodGroup, and say how groups and queues
-stand. Whoever decides hands these out; `LiveWrites` carries them out.
+This is all of it: bind a pod, patch its status, remove our gate from it, evict a victim, give a
+claim its volume or its node, and undo that; create a PodGroup, and patch the status of groups and
+queues. `LiveWrites` sends them, `ShownWrites` only shows them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Protocol
 from bayplan.client import Client, deletion, json_patch, merge, strategic
 from bayplan.client.errors import AlreadyExistsError, NotFoundError
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, PodGroupStatus, Queue
 from bayplan.kube.storage import (
     BOUND_BY_CONTROLLER,
     SELECTED_NODE,
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, PodGroup, PodGroupStatus, Queue
 from bayplan.scheduler import messages
 
 
@@ -27,39 +27,39 @@ class Writes(Protocol):
     """Where decisions go."""
 
     @property
-    def comes_back(self) -> bool:
-        """Whether what is written is seen again through the watch; in a dry run it is not."""
+    def is_observed(self) -> bool:
+        """Whether writes come back through the watch; in a dry run they do not."""
         ...
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Put a pod on a node."""
+        """Bind a pod to a node."""
         ...
 
     async def read(self, pod: Pod) -> Pod | None:
-        """The pod as the server has it now; None if it is gone, or another of its name."""
+        """Return the pod as the server has it now; None if it is gone, or another of its name."""
         ...
 
-    async def say(self, pod: Pod, patch: dict[str, object]) -> None:
+    async def patch_status(self, pod: Pod, patch: dict[str, object]) -> None:
         """Change a pod's status."""
         ...
 
     async def ungate(self, pod: Pod) -> None:
-        """Take our gate off a pod that has no other, and is as it was read."""
+        """Remove our gate from a pod that has no other, and is as it was read."""
         ...
 
-    async def make_group(self, group: PodGroup) -> None:
-        """Make a PodGroup, unless it is there."""
+    async def create_group(self, group: PodGroup) -> None:
+        """Create a PodGroup, unless it exists."""
         ...
 
-    async def say_group(self, group: PodGroup, status: PodGroupStatus) -> None:
+    async def patch_group_status(self, group: PodGroup, status: PodGroupStatus) -> None:
         """Change a PodGroup's status."""
         ...
 
-    async def say_queue(self, queue: Queue, status: dict[str, object]) -> None:
+    async def patch_queue_status(self, queue: Queue, status: dict[str, object]) -> None:
         """Change a Queue's status."""
         ...
 
-    async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
+    async def evict_pod(self, victim: Pod, scheduler: str, now: str) -> None:
         """Mark a pod as preempted and delete it, with the grace that it asks for."""
         ...
 
@@ -83,59 +83,59 @@ class Writes(Protocol):
 class LiveWrites:
     """Writes through a client."""
 
-    comes_back = True
+    is_observed = True
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """Put a pod on a node."""
+        """Bind a pod to a node."""
         await self._client.bind(pod.namespace, pod.name, node, uid=pod.metadata.uid)
 
     async def read(self, pod: Pod) -> Pod | None:
-        """The pod as the server has it now; None if it is gone, or another of its name."""
+        """Return the pod as the server has it now; None if it is gone, or another of its name."""
         try:
             found = await self._client.get(Pod, pod.namespace, pod.name)
         except NotFoundError:
             return None
         return found if found.metadata.uid == pod.metadata.uid else None
 
-    async def say(self, pod: Pod, patch: dict[str, object]) -> None:
+    async def patch_status(self, pod: Pod, patch: dict[str, object]) -> None:
         """Change a pod's status."""
         change = strategic(patch)
         await self._client.patch(Pod, pod.namespace, pod.name, change=change, subresource="status")
 
     async def ungate(self, pod: Pod) -> None:
-        """Take our gate off a pod that has no other, and is as it was read."""
+        """Remove our gate from a pod that has no other, and is as it was read."""
         operations = (
             {"op": "test", "path": "/metadata/uid", "value": pod.metadata.uid},
-            {"op": "test", "path": "/spec/schedulingGates/0/name", "value": QUEUE_ALLOCATION_GATE},
+            {"op": "test", "path": "/spec/schedulingGates/0/name", "value": QUEUE_SCHEDULING_GATE},
             {"op": "remove", "path": "/spec/schedulingGates/0"},
         )
         await self._client.patch(Pod, pod.namespace, pod.name, change=json_patch(operations))
 
-    async def make_group(self, group: PodGroup) -> None:
-        """Make a PodGroup, unless it is there."""
+    async def create_group(self, group: PodGroup) -> None:
+        """Create a PodGroup, unless it exists."""
         with suppress(AlreadyExistsError):
             await self._client.create(group)
 
-    async def say_group(self, group: PodGroup, status: PodGroupStatus) -> None:
+    async def patch_group_status(self, group: PodGroup, status: PodGroupStatus) -> None:
         """Change a PodGroup's status."""
-        said = {name: getattr(status, name) for name in ("phase", "running", "conditions")}
-        change = merge({"metadata": {"uid": group.metadata.uid}, "status": said})
+        status_fields = {name: getattr(status, name) for name in ("phase", "running", "conditions")}
+        change = merge({"metadata": {"uid": group.metadata.uid}, "status": status_fields})
         await self._client.patch(PodGroup, group.namespace, group.name, change=change)
 
-    async def say_queue(self, queue: Queue, status: dict[str, object]) -> None:
+    async def patch_queue_status(self, queue: Queue, status: dict[str, object]) -> None:
         """Change a Queue's status."""
         change = merge({"metadata": {"uid": queue.metadata.uid}, "status": status})
         await self._client.patch(Queue, queue.name, change=change, subresource="status")
 
-    async def send_away(self, victim: Pod, scheduler: str, now: str) -> None:
+    async def evict_pod(self, victim: Pod, scheduler: str, now: str) -> None:
         """Mark a pod as preempted and delete it, with the grace that it asks for."""
         patch = messages.status_patch(victim, messages.victim_condition(scheduler, now))
         try:
             if patch is not None:
-                await self.say(victim, patch)
+                await self.patch_status(victim, patch)
             options = deletion(uid=victim.metadata.uid)
             await self._client.delete(Pod, victim.namespace, victim.name, options=options)
         except NotFoundError:

@@ -1,1 +1,1 @@
-"""The page of a cluster: what it is told, and how it is served."""
+"""The web page of a cluster: its data and its server."""

@@ -1,7 +1,7 @@
-"""What the page asks, and the answers: from the reports that the commands of these names show.
+"""Explanations, queues and plans for the page, from the reports that the commands show.
 
-Each is a plain function over a cluster that stands still, and may take seconds: they run in a
-thread, one at a time, at a bounded pace. A page can also be had without them.
+Each is a plain function over a copy of the cluster and may take seconds: they run in a thread, one
+at a time, at a bounded rate. A page works without them, too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from bayplan.fit import Profile, Snapshot
 from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.nodes import Node, NodeStatus
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.times import timestamp
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.nodegroups import TemplateNodeInfo
-from bayplan.nodegroups.templates import csi_node_of
-from bayplan.queues.survey import QueueView
+from bayplan.nodegroups.templates import build_csi_node
+from bayplan.queues.queue_snapshot import QueueView
 from bayplan.reports.declared import declared_groups
 from bayplan.reports.explain import explanation_data
 from bayplan.reports.judgement import RulesComparison
@@ -40,65 +40,66 @@ from bayplan.ui.tables import Row
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue
 
-MOST_STEPS = 200
-"""So many steps, pods and nodes of a plan are told."""
-MOST_NAMED = 50
+MAX_STEPS = 200
+"""Maximum number of steps, pods and nodes of a plan that are shown."""
+MAX_NAMED = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Still:
-    """A cluster that stands still: a copy for whoever takes long."""
+class FrozenCluster:
+    """A copy of the cluster at one time, for work that takes long."""
 
     objects: Sequence[KubeObject]
     profile: Profile
     time: datetime
 
     def snapshot(self) -> Snapshot:
-        """The model of it, with claims to devices if they are there."""
+        """Return the snapshot of the cluster."""
         return Snapshot(self.objects, profile=self.profile)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueAnswer:
-    """The queues, and the pods that they hold back."""
+    """The queues, and the pods that they do not admit yet."""
 
     rows: Sequence[Row] = ()
     held: Mapping[str, str] = field(default_factory=dict)
-    """By pod what its queue says."""
+    """By pod the reason of its queue."""
 
 
-def _no_queues(_: Still) -> QueueAnswer:
+def _no_queues(_: FrozenCluster) -> QueueAnswer:
     return QueueAnswer()
 
 
-def _no_plan(_: Still) -> Row | None:
+def _no_plan(_: FrozenCluster) -> Row | None:
     return None
 
 
-def _no_explanation(_: Snapshot, __: Still, ___: str) -> JsonValue:
-    raise LookupError("nobody here explains pods")
+def _no_explanation(_: Snapshot, __: FrozenCluster, ___: str) -> JsonValue:
+    raise LookupError("explanations are not available here")
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Who answers what."""
+class PageAnswers:
+    """The functions behind the page."""
 
-    explain: Callable[[Snapshot, Still, str], JsonValue] = _no_explanation
-    """Why a pod is where it is; LookupError if there is no such pod."""
-    queues: Callable[[Still], QueueAnswer] = _no_queues
-    plan: Callable[[Still], Row | None] = _no_plan
-    """What an autoscaler would do next, as a row of `plans`; None if nobody can say."""
+    explain: Callable[[Snapshot, FrozenCluster, str], JsonValue] = _no_explanation
+    """Explains a pod; raises LookupError if it does not exist."""
+    queues: Callable[[FrozenCluster], QueueAnswer] = _no_queues
+    plan: Callable[[FrozenCluster], Row | None] = _no_plan
+    """Returns the next plan of an autoscaler as a row of `plans`; None if it is unknown."""
     groups: Callable[[], Iterable[GroupFacts]] = tuple
-    """Groups that somebody has declared."""
+    """Returns the declared node groups."""
 
 
-def report_answers(rules: Profile, groups: Path | None = None) -> Answers:
-    """Answers by these rules, and with the groups that a file declares; InputError if it cannot be
-    used.
+def report_answers(rules: Profile, groups: Path | None = None) -> PageAnswers:
+    """Return answers for a profile, with the node groups that a file declares.
+
+    Raise InputError if the file is not valid.
     """
     declared = declared_groups(groups)
     facts = tuple(_facts(one) for one in declared)
-    return Answers(
+    return PageAnswers(
         explain=lambda snapshot, still, pod: _explain(snapshot, still, pod, rules),
         queues=_queues,
         plan=lambda still: _plan(still, declared, rules),
@@ -106,10 +107,10 @@ def report_answers(rules: Profile, groups: Path | None = None) -> Answers:
     )
 
 
-def _explain(snapshot: Snapshot, still: Still, name: str, rules: Profile) -> JsonValue:
+def _explain(snapshot: Snapshot, still: FrozenCluster, name: str, rules: Profile) -> JsonValue:
     pod = snapshot.get(Pod, name)
     if pod is None:
-        raise LookupError(f"there is no pod {texts.name(name)}")
+        raise LookupError(f"pod {texts.name(name)} does not exist")
     held = held_by_queues(list(still.objects))
     found = explain_pods(
         snapshot, [pod], RulesComparison(snapshot, None, rules.plugins, held), with_fixes=True
@@ -120,7 +121,7 @@ def _explain(snapshot: Snapshot, still: Still, name: str, rules: Profile) -> Jso
 # -- queues ------------------------------------------------------------------------------------
 
 
-def _queues(still: Still) -> QueueAnswer:
+def _queues(still: FrozenCluster) -> QueueAnswer:
     objects = list(still.objects)
     if not any(isinstance(one, Queue | PodGroup) for one in objects):
         return QueueAnswer()
@@ -155,8 +156,8 @@ def _queue_row(view: QueueView) -> Row:
 # -- plans -------------------------------------------------------------------------------------
 
 
-def _plan(still: Still, declared: tuple[Declaration, ...], rules: Profile) -> Row | None:
-    """What an autoscaler would do next; None if there is nothing that it could know."""
+def _plan(still: FrozenCluster, declared: tuple[Declaration, ...], rules: Profile) -> Row | None:
+    """Return the next plan of an autoscaler; None if it cannot be computed."""
     request = PlanRequest(declared or None)
     try:
         shown = asyncio.run(plan_next(Planned.of(still.objects, rules), request, still.time))
@@ -169,43 +170,46 @@ def _plan_row(shown: OfflinePlan, *, by_kinds: bool) -> Row:
     plan = shown.plan
     steps: list[JsonValue] = [
         {
-            "what": f"buy {one.count} of {texts.name(one.group)}",
+            "what": f"add {one.count} to {texts.name(one.group)}",
             "group": texts.identity(one.group),
             "nodes": one.count,
             "pods": _named(pod for pods in one.nodes for pod in pods),
-            "why": _for_whom(sum(len(pods) for pods in one.nodes)),
+            "why": _pods_text(sum(len(pods) for pods in one.nodes)),
             "cost": one.cost,
         }
-        for one in plan.scale_ups[:MOST_STEPS]
+        for one in plan.scale_ups[:MAX_STEPS]
     ]
-    alike: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for one in plan.pending:
-        alike.setdefault(_why_pending(one.cause.value, one.by_group), []).append(one.pod)
+        by_reason.setdefault(_pending_reason(one.cause.value, one.by_group), []).append(one.pod)
     pending: list[JsonValue] = [
-        {"pods": _named(pods), "why": why} for why, pods in islice(alike.items(), MOST_STEPS)
+        {"pods": _named(pods), "why": why} for why, pods in islice(by_reason.items(), MAX_STEPS)
     ]
     removals: list[JsonValue] = [
         {"node": texts.identity(one.node), "why": texts.line(one.reason)}
-        for one in plan.removals[:MOST_STEPS]
+        for one in plan.removals[:MAX_STEPS]
     ]
-    kinds = "every kind of node that is there may grow, since no groups are declared"
-    said = (plan.message, kinds if by_kinds else "", _blind(shown))
+    kinds = "no node groups are declared: nodes like the existing ones may be added"
+    said = (plan.message, kinds if by_kinds else "", _blind_note(shown))
     note = "; ".join(one for one in said if one)
     made = timestamp(plan.time)
     cost = total_cost(shown)
     return ["next", "Next plan", made, steps, pending, removals, cost, texts.line(note)]
 
 
-def _why_pending(cause: str, by_group: Mapping[str, tuple[str, ...]]) -> str:
-    groups = islice(by_group.items(), MOST_NAMED)
+def _pending_reason(cause: str, by_group: Mapping[str, tuple[str, ...]]) -> str:
+    groups = islice(by_group.items(), MAX_NAMED)
     said = [f"{name}: {', '.join(reasons)}" for name, reasons in groups]
     return texts.line(f"{cause}: {'; '.join(said)}" if said else cause)
 
 
-def _blind(shown: OfflinePlan) -> str:
-    if shown.blind is None or shown.blind == shown.plan.bought:
+def _blind_note(shown: OfflinePlan) -> str:
+    if (
+        shown.nodes_without_attach_limits is None
+        or shown.nodes_without_attach_limits == shown.plan.new_nodes
+    ):
         return ""
-    return f"a planner that is blind to volumes would buy {shown.blind}"
+    return f"without volumes, a planner would add {shown.nodes_without_attach_limits} nodes"
 
 
 def _facts(one: Declaration) -> GroupFacts:
@@ -214,7 +218,7 @@ def _facts(one: Declaration) -> GroupFacts:
         metadata=ObjectMeta(name=one.group, labels=dict(said.labels)),
         status=NodeStatus(allocatable=dict(said.allocatable or said.capacity)),
     )
-    csi_node = csi_node_of(one.group, one.limits) if one.limits is not None else None
+    csi_node = build_csi_node(one.group, one.limits) if one.limits is not None else None
     return GroupFacts(
         one.group,
         "declared",
@@ -227,12 +231,8 @@ def _facts(one: Declaration) -> GroupFacts:
 
 
 def _named(pods: Iterable[str]) -> list[JsonValue]:
-    return [texts.identity(pod) for pod in islice(pods, MOST_STEPS)]
+    return [texts.identity(pod) for pod in islice(pods, MAX_STEPS)]
 
 
-def _for_whom(count: int) -> str:
-    return (
-        "1 pod fits no node that is there"
-        if count == 1
-        else f"{count} pods fit no node that is there"
-    )
+def _pods_text(count: int) -> str:
+    return "1 pod fits no existing node" if count == 1 else f"{count} pods fit no existing node"

@@ -1,42 +1,40 @@
-"""What the server asks of what it shows: a cluster that goes on, stands still, or is over."""
+"""The interface between the server and a live cluster, a dump or a recording."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from bayplan.ui.encoding import Encoded
-from bayplan.ui.journal import Listener
+from bayplan.ui.changelog import ChangeListener
+from bayplan.ui.encoder import Encoded
 
 
-class NotOfferedError(Exception):
-    """A question that only recordings answer, or that they do not."""
+class NotAvailableError(Exception):
+    """A request that is available only for recordings, or not for them."""
 
 
 class BusyError(Exception):
-    """Too many ask at once."""
+    """Too many requests at the same time."""
 
 
-class Backend(Protocol):
-    """The page's data."""
+class PageBackend(Protocol):
+    """The data of the page."""
 
     async def state(self, at: float | None) -> Encoded:
-        """The whole state, of a recording at a moment (seconds from its beginning)."""
+        """Return the whole state; of a recording, at a time in seconds from its start."""
         ...
 
-    def listen(self, after: int) -> Listener | None:
-        """Changes as they come; None if those after that one are not known any more."""
+    def listen(self, after: int) -> ChangeListener | None:
+        """Return a listener for new changes; None if those after `after` are no longer known."""
         ...
 
     async def changes(self, after: int, most: int) -> Encoded:
-        """The next changes of a recording."""
+        """Return the next changes of a recording."""
         ...
 
     async def timeline(self) -> Encoded:
-        """The marks and figures of a recording."""
+        """Return the timeline of a recording."""
         ...
 
     async def explain(self, pod: str, after: int | None) -> bytes:
-        """Why a pod is where it is, of a recording after that change; LookupError if there is
-        none.
-        """
+        """Explain a pod, of a recording after that change; LookupError if it does not exist."""
         ...

@@ -1,4 +1,4 @@
-"""Asking a cloud for its groups, now and then: sizes, bounds, prices, and what is on its way."""
+"""Polls a cloud provider for its node groups: sizes, limits, prices and upcoming nodes."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from datetime import timedelta
 
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     InstanceState,
-    NodeGroup,
     NodeGroupError,
     NodeRef,
     Provider,
     TemplateNodeInfo,
 )
-from bayplan.ui.page import Page
+from bayplan.ui.page import ClusterPage
 from bayplan.ui.picture.groups import GroupFacts
 
 log = logging.getLogger(__name__)
-EVERY = 2.0
-"""Seconds from one round of questions to the next."""
+POLL_SECONDS = 2.0
+"""Seconds between two polls."""
 SOURCE = "cloud"
 
 
-async def poll_cloud(provider: Provider, page: Page) -> None:
-    """Keep the page's groups as the cloud has them."""
+async def poll_cloud(provider: Provider, page: ClusterPage) -> None:
+    """Keep the node groups of the page up to date."""
     while True:
         try:
             facts = [await _facts(provider, one, page.clock) for one in await provider.groups()]
         except NodeGroupError as error:
-            log.warning("the cloud could not be asked for its groups: %s", error)
+            log.warning("failed to read the node groups of the cloud: %s", error)
         else:
-            if page.picture.groups.say(SOURCE, facts):
+            if page.picture.groups.update(SOURCE, facts):
                 page.picture.all_nodes()
-        await page.clock.sleep(EVERY)
+        await page.clock.sleep(POLL_SECONDS)
 
 
-async def _facts(provider: Provider, group: NodeGroup, clock: Clock) -> GroupFacts:
+async def _facts(provider: Provider, group: CloudNodeGroup, clock: Clock) -> GroupFacts:
     template = await _template(provider, group.id)
     instances = await provider.instances(group.id)
     return GroupFacts(
@@ -61,7 +61,7 @@ async def _template(provider: Provider, group: str) -> TemplateNodeInfo | None:
 async def _price(
     provider: Provider, template: TemplateNodeInfo | None, clock: Clock
 ) -> float | None:
-    """Of a node, an hour; None if nobody can say."""
+    """Return the price of a node an hour; None if it is unknown."""
     if template is None:
         return None
     now = clock.now()

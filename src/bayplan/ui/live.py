@@ -1,4 +1,4 @@
-"""The page of a cluster that goes on: followed by informers, as far as one may read it."""
+"""The page of a live cluster, followed by informers as far as RBAC allows."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from bayplan.client import Change, Client, Informer, Untyped
 from bayplan.client.errors import ForbiddenError, ServerFaultError
 from bayplan.client.resources import EVENTS
 from bayplan.fit import Profile
-from bayplan.fit.events import Event as Told
+from bayplan.fit.hints import ClusterEvent as SnapshotEvent
 from bayplan.kube.meta import KubeObject
 from bayplan.nodegroups import Provider
 from bayplan.observe import LiveSnapshot, follow
-from bayplan.observe.kinds import ALSO_SHOWN, STATUSES, status_alone
-from bayplan.ui.answers import Answers
+from bayplan.observe.kinds import STATUS_RESOURCE, WORKLOAD_KINDS, autoscaler_status
+from bayplan.ui.answers import PageAnswers
 from bayplan.ui.cloud import poll_cloud
-from bayplan.ui.encoding import Source
-from bayplan.ui.page import Page
+from bayplan.ui.encoder import PageSource
+from bayplan.ui.page import ClusterPage
 from bayplan.ui.picture.picture import Picture
 
 NOTES_SECONDS = 5.0
@@ -30,49 +30,47 @@ FREEZE_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class LiveSource:
-    """Which cluster, and what is known of it besides."""
+    """The cluster of a live page, and additional sources of its data."""
 
     name: str
     kind: str = "live"
     profile: Profile | None = None
-    answers: Answers = field(default_factory=Answers)
+    answers: PageAnswers = field(default_factory=PageAnswers)
     provider: Provider | None = None
-    """The cloud, where it can be asked."""
+    """The cloud provider, if it can be polled."""
 
 
 @asynccontextmanager
-async def live_page(client: Client, source: LiveSource) -> AsyncIterator[Page]:
-    """The page of the client's cluster for as long as the context lasts; it has nothing to show
-    until the cluster is known.
-    """
+async def live_page(client: Client, source: LiveSource) -> AsyncIterator[ClusterPage]:
+    """Yield the page of the client's cluster; it has no data until the informers have synced."""
     async with AsyncExitStack() as stack:
         live = await stack.enter_async_context(follow(client, profile=source.profile, lenient=True))
         picture = Picture(live.snapshot, client.clock.now)
-        page = Page(
-            picture, Source(source.kind, source.name, live=True), client.clock, source.answers
+        page = ClusterPage(
+            picture, PageSource(source.kind, source.name, live=True), client.clock, source.answers
         )
-        picture.groups.say("declared", source.answers.groups())
+        picture.groups.update("declared", source.answers.groups())
         also = _follow_others(live, page)
 
-        def hear(event: Told) -> None:
+        def hear(event: SnapshotEvent) -> None:
             picture.hear(event)
-            page.stir()
+            page.mark_changed()
 
         live.observer.listen(hear)
         tasks = [
             lambda: _run(live, page),
             lambda: _note(live, also, page),
-            lambda: _keep_collector_short(page),
+            lambda: _freeze_objects(page),
         ]
         if source.provider is not None:
             provider = source.provider
             tasks.append(lambda: poll_cloud(provider, page))
-        await stack.enter_async_context(_beside(*tasks))
+        await stack.enter_async_context(_background_tasks(*tasks))
         yield page
 
 
 @asynccontextmanager
-async def _beside(*works: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def _background_tasks(*works: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     tasks = [asyncio.ensure_future(work()) for work in works]
     try:
         yield
@@ -82,15 +80,16 @@ async def _beside(*works: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _run(live: LiveSnapshot, page: Page) -> None:
+async def _run(live: LiveSnapshot, page: ClusterPage) -> None:
     await live.synced()
     async with page.running():
         await asyncio.Event().wait()
 
 
-async def _keep_collector_short(page: Page) -> None:
-    """Until there is a first picture, what has been looked through once for garbage stays: a large
-    cluster is millions of objects, and looking through them again holds the loop for a second.
+async def _freeze_objects(page: ClusterPage) -> None:
+    """Freeze objects until there is a first picture.
+
+    A large cluster has millions of objects, and scanning them again blocks the loop for a second.
     """
     while not page.ready.is_set():
         if gc.get_count()[1]:
@@ -98,28 +97,28 @@ async def _keep_collector_short(page: Page) -> None:
         await asyncio.sleep(FREEZE_SECONDS)
 
 
-async def _note(live: LiveSnapshot, also: list[Informer[KubeObject]], page: Page) -> None:
-    """Say what may not be read, and what follows from that, for as long as it is so."""
+async def _note(live: LiveSnapshot, also: list[Informer[KubeObject]], page: ClusterPage) -> None:
+    """Keep the notes about kinds that cannot be read."""
     await live.synced()
     while True:
         refused = [one for one in (*live.followed, *also) if _is_lacking(one)]
         page.set_notes(
-            f"{one.resource} cannot be read ({one.last_error}): what rests on them is not shown"
+            f"{one.resource} cannot be read ({one.last_error}): data that needs them is not shown"
             for one in refused
         )
         await page.clock.sleep(NOTES_SECONDS)
 
 
 def _is_lacking(informer: Informer[KubeObject]) -> bool:
-    """Whether a kind may not be read, or the server fails at it; not if there is no such kind."""
+    """Return whether a kind cannot be read because of RBAC or a server error."""
     error = informer.last_error
     return not informer.synced.is_set() and isinstance(error, ForbiddenError | ServerFaultError)
 
 
-def _follow_others(live: LiveSnapshot, page: Page) -> list[Informer[KubeObject]]:
-    """What the model does not count: what plans and queues rest on, events, a status."""
+def _follow_others(live: LiveSnapshot, page: ClusterPage) -> list[Informer[KubeObject]]:
+    """Follow events, the autoscaler status and the objects for plans and queues."""
     informers = live.informers
-    found: list[Informer[KubeObject]] = [informers.of(kind) for kind in ALSO_SHOWN]
+    found: list[Informer[KubeObject]] = [informers.of(kind) for kind in WORKLOAD_KINDS]
     found.append(informers.of(EVENTS))
 
     def hear(change: Change[KubeObject]) -> None:
@@ -134,5 +133,5 @@ def _follow_others(live: LiveSnapshot, page: Page) -> list[Informer[KubeObject]]
     def hear_status(change: Change[Untyped]) -> None:
         page.extras.take_untyped(change.object, gone=change.type == "deleted")
 
-    informers.of(STATUSES, status_alone()).on_change(hear_status)
+    informers.of(STATUS_RESOURCE, autoscaler_status()).on_change(hear_status)
     return found

@@ -1,8 +1,7 @@
-"""The page's state: tables of rows, and which of them changed since somebody last asked.
+"""The state of the page: tables of rows, and the rows that changed since the last call.
 
-A row is a list of plain values in the order of its table's columns; the first is its id. Setting a
-row that is there as it is changes nothing, so that whoever computes rows may compute too many: only
-what truly changed is told.
+A row is a list of plain values in the order of its table's columns; the first is its id. Setting an
+equal row changes nothing, so rows may be computed too often: only real changes are sent.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "events": ("id", "time", "type", "reason", "about", "message", "count"),
 }  # fmt: skip
-"""By table its columns; further ones may only come at the end."""
+"""The columns of each table; new ones may be added only at the end."""
 
 
 class Changes:
@@ -61,7 +60,7 @@ class Tables:
     def __init__(self) -> None:
         self._rows: dict[str, dict[str, Row]] = {name: {} for name in COLUMNS}
         self._touched: dict[str, dict[str, Row | None]] = {}
-        """By table and id the row as it was when changes were last taken."""
+        """By table and id, the row when changes were last taken."""
 
     def __getitem__(self, table: str) -> Mapping[str, Row]:
         return self._rows[table]
@@ -83,7 +82,7 @@ class Tables:
             self._touched.setdefault(table, {}).setdefault(name, before)
 
     def replace(self, table: str, rows: Iterable[Row]) -> None:
-        """Have these rows, and no others, in a table."""
+        """Replace all rows of a table."""
         gone = set(self._rows[table])
         for row in rows:
             self.set(table, row)
@@ -92,7 +91,7 @@ class Tables:
             self.drop(table, name)
 
     def take_changes(self) -> Changes:
-        """What has changed since this was last called; what came back to what it was has not."""
+        """Return the changes since the last call."""
         found, touched = Changes(), self._touched
         self._touched = {}
         for table, names in touched.items():
@@ -106,11 +105,11 @@ class Tables:
         return found
 
     def forget_changes(self) -> None:
-        """Take what is here for known."""
+        """Forget the changes so far."""
         self._touched = {}
 
     def rows(self) -> dict[str, list[Row]]:
-        """By table all rows of this moment; a row is never changed, only replaced."""
+        """Return the current rows by table; a row is never changed, only replaced."""
         return {name: list(rows.values()) for name, rows in self._rows.items()}
 
     def __iter__(self) -> Iterator[tuple[str, Mapping[str, Row]]]:

@@ -12,9 +12,9 @@ from bayplan.client import merge
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.nodes import Node
 from bayplan.lab import VirtualLab
-from bayplan.nodegroups import NodeRef, Provider, RefusedError, UnavailableError
+from bayplan.nodegroups import NodeRef, Provider, ProviderUnavailableError, RefusedError
 from tests.autoscaler.running import Town, ended, led, virtual_town
-from tests.autoscaler.scaledown.towns import (
+from tests.autoscaler.scaledown.random_clusters import (
     QUICK,
     begun,
     guard,
@@ -91,7 +91,7 @@ async def test_a_node_that_the_cloud_does_not_delete_is_as_it_was_and_is_tried_a
         assert not found.spec.unschedulable
         assert CORDONED not in found.metadata.annotations
         said = await town.said("ScaleDownFailed")
-        assert said == ["failed to delete empty node: the cloud does not delete it: not today"]
+        assert said == ["failed to delete empty node: the cloud provider failed: not today"]
         asked = clouds[0].asked
         await town.lab.forward(120)
         assert clouds[0].asked == asked, "it rests for three minutes"
@@ -102,7 +102,7 @@ async def test_a_node_that_the_cloud_does_not_delete_is_as_it_was_and_is_tried_a
 
 async def test_a_cloud_that_deletes_and_does_not_say_so_is_believed() -> None:
     clouds: list[Stubborn] = []
-    wrap = stubborn(clouds, UnavailableError("lost"), acts=True)
+    wrap = stubborn(clouds, ProviderUnavailableError("lost"), acts=True)
     async with virtual_town(one_spare(), QUICK, wrap=wrap) as town:
         await begun(town, 1)
         await town.lab.forward(300)

@@ -10,7 +10,7 @@ from bayplan.autoscaler.clusterstate.taints import DELETION_CANDIDATE, TO_BE_DEL
 from bayplan.client import merge
 from bayplan.kube.nodes import Node
 from tests.autoscaler.running import Town, virtual_town
-from tests.autoscaler.scaledown.towns import (
+from tests.autoscaler.scaledown.random_clusters import (
     QUICK,
     begun,
     guard,
@@ -30,7 +30,7 @@ async def test_nodes_that_are_not_needed_are_emptied_and_given_back() -> None:
         assert len(await town.nodes()) == 2
         assert len(await running(town)) == 9
         assert await town.said("ScaleDown")
-        kept = {one.node: one.reason for one in town.autoscaler.plans()[-1].stays}
+        kept = {one.node: one.reason for one in town.autoscaler.plans()[-1].unremovable}
         assert set(kept.values()) <= {"NotUnderutilized", "RecentlyUnremovable", "BlockedByPod"}
 
 
@@ -88,7 +88,7 @@ async def test_a_budget_that_allows_nothing_keeps_every_node() -> None:
         await guard(town, 3)
         await town.lab.forward(1200)
         assert len(await town.nodes()) == 3
-        said = {one.reason for one in town.autoscaler.plans()[-1].stays}
+        said = {one.reason for one in town.autoscaler.plans()[-1].unremovable}
         assert said <= {"BlockedByPod", "RecentlyUnremovable"}
 
 

@@ -51,12 +51,12 @@ async def test_a_node_is_marked_and_unmarked_and_nobody_elses_taint_is_touched(
     client: Client,
 ) -> None:
     found, writes = await made(client), NodeWriter(client)
-    await writes.mark(found, to_be_deleted(NOW), cordon=True)
+    await writes.taint_for_deletion(found, to_be_deleted(NOW), cordon=True)
     assert await keys(client) == [OTHER["key"], TO_BE_DELETED]
     marked = await client.get(Node, NAME)
     assert marked.spec.unschedulable
     assert CORDONED in marked.metadata.annotations
-    await writes.unmark(found)
+    await writes.remove_deletion_taint(found)
     assert await keys(client) == [OTHER["key"]]
     unmarked = await client.get(Node, NAME)
     assert not unmarked.spec.unschedulable
@@ -66,10 +66,10 @@ async def test_a_node_is_marked_and_unmarked_and_nobody_elses_taint_is_touched(
 
 async def test_soft_taints_come_and_go(client: Client) -> None:
     found, writes = await made(client), NodeWriter(client)
-    await writes.ask_to_spare(found, deletion_candidate(NOW))
+    await writes.add_soft_taint(found, deletion_candidate(NOW))
     assert await keys(client) == [OTHER["key"], DELETION_CANDIDATE]
-    await writes.stop_sparing(found)
-    await writes.stop_sparing(found)
+    await writes.remove_soft_taint(found)
+    await writes.remove_soft_taint(found)
     assert await keys(client) == [OTHER["key"]]
 
 
@@ -77,17 +77,17 @@ async def test_another_node_of_the_name_is_left_alone(client: Client) -> None:
     found, writes = await made(client), NodeWriter(client)
     elder = replace(found, metadata=replace(found.metadata, uid="of-the-one-before"))
     with pytest.raises(AnotherNodeError):
-        await writes.mark(elder, to_be_deleted(NOW), cordon=True)
-    await writes.ask_to_spare(elder, deletion_candidate(NOW))
+        await writes.taint_for_deletion(elder, to_be_deleted(NOW), cordon=True)
+    await writes.add_soft_taint(elder, deletion_candidate(NOW))
     assert await keys(client) == [OTHER["key"]]
 
 
 async def test_a_node_that_is_gone_needs_nothing_taken_off(client: Client) -> None:
     found, writes = await made(client), NodeWriter(client)
     await client.delete(Node, NAME)
-    await writes.unmark(found)
+    await writes.remove_deletion_taint(found)
     with pytest.raises(NotFoundError):
-        await writes.mark(found, to_be_deleted(NOW), cordon=False)
+        await writes.taint_for_deletion(found, to_be_deleted(NOW), cordon=False)
 
 
 async def test_a_pod_is_evicted_only_if_it_is_the_one_that_was_meant(

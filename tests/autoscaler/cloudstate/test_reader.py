@@ -8,20 +8,20 @@ from datetime import datetime
 
 import pytest
 
-from bayplan.autoscaler.cloudstate.reader import KEPT, NOT_NAMED, CloudReader
+from bayplan.autoscaler.cloudstate.reader import CACHE_SECONDS, NOT_LISTED, CloudReader
 from bayplan.autoscaler.providers.dry_run import DryRunProvider
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     GroupOptions,
     Instance,
-    NodeGroup,
     NodeRef,
     Provider,
+    ProviderUnavailableError,
     TemplateNodeInfo,
-    UnavailableError,
     template_of,
 )
 from tests.builders import make_node
-from tests.cloud.clouds import WORKERS, Clock, Sky
+from tests.embedded.cloud.clouds import WORKERS, Clock, Sky
 
 
 class Odd(DryRunProvider):
@@ -30,21 +30,21 @@ class Odd(DryRunProvider):
     def __init__(self, provider: Provider) -> None:
         super().__init__(provider, lambda _group, _text: None)
         self.target: int | None = None
-        self.silent = False
+        self.unanswered = False
         self.unnamed = False
         self.price = 1.0
         self.made: TemplateNodeInfo | None = None
         self.asked = 0
 
-    async def groups(self) -> Sequence[NodeGroup]:
+    async def groups(self) -> Sequence[CloudNodeGroup]:
         return [] if self.unnamed else await super().groups()
 
     async def target_size(self, group: str) -> int:
         return await super().target_size(group) if self.target is None else self.target
 
     async def instances(self, group: str) -> Sequence[Instance]:
-        if self.silent:
-            raise UnavailableError("not now")
+        if self.unanswered:
+            raise ProviderUnavailableError("not now")
         return await super().instances(group)
 
     async def template(self, group: str) -> TemplateNodeInfo:
@@ -69,7 +69,7 @@ async def test_a_group_that_falls_silent_is_as_it_was_and_says_so(
     cloud: Odd, reader: CloudReader
 ) -> None:
     before = (await reader.read()).groups["workers"]
-    cloud.silent = True
+    cloud.unanswered = True
     after = (await reader.read()).groups["workers"]
     assert (after.target, after.instances, after.stale) == (2, before.instances, "not now")
 
@@ -80,9 +80,9 @@ async def test_a_group_that_falls_silent_while_it_is_made_larger_counts_as_that_
     before = await reader.read()
     reader.expect("workers", 5)
     assert before.groups["workers"].target == 2
-    cloud.silent = True
+    cloud.unanswered = True
     assert (await reader.read()).groups["workers"].target == 5
-    cloud.silent = False
+    cloud.unanswered = False
     assert (await reader.read()).groups["workers"].target == 2
 
 
@@ -94,7 +94,7 @@ async def test_a_group_that_is_not_named_any_more_is_as_it_was_until_nothing_can
     before = (await reader.read()).groups["workers"]
     cloud.unnamed = True
     after = (await reader.read()).groups["workers"]
-    assert (after.instances, after.stale) == (before.instances, NOT_NAMED)
+    assert (after.instances, after.stale) == (before.instances, NOT_LISTED)
     cloud.unnamed = False
     assert not (await reader.read()).groups["workers"].stale
     cloud.unnamed = True
@@ -106,14 +106,14 @@ async def test_a_group_that_is_not_named_any_more_is_as_it_was_until_nothing_can
 async def test_a_group_that_has_never_answered_is_told_apart(
     cloud: Odd, reader: CloudReader
 ) -> None:
-    cloud.silent = True
+    cloud.unanswered = True
     found = await reader.read()
-    assert (dict(found.groups), dict(found.silent)) == ({}, {"workers": "not now"})
+    assert (dict(found.groups), dict(found.unanswered)) == ({}, {"workers": "not now"})
 
 
 async def test_a_size_below_zero_is_no_answer(cloud: Odd, reader: CloudReader) -> None:
     cloud.target = -1
-    assert "-1" in (await reader.read()).silent["workers"]
+    assert "-1" in (await reader.read()).unanswered["workers"]
 
 
 async def test_a_template_that_makes_no_sense_is_not_used_and_told(
@@ -142,6 +142,6 @@ async def test_templates_are_asked_for_once_in_a_while(cloud: Odd) -> None:
     for _ in range(3):
         await reader.read()
     assert cloud.asked == 1
-    await clock.sleep(KEPT)
+    await clock.sleep(CACHE_SECONDS)
     await reader.read()
     assert cloud.asked == 2

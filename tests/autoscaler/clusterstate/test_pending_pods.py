@@ -14,10 +14,10 @@ from bayplan.autoscaler.clusterstate.pending_pods import (
     unschedulable_pods,
 )
 from bayplan.autoscaler.options import ScaleUpOptions
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import timestamp
-from tests.autoscaler.worlds import NOW
+from tests.autoscaler.cluster_views import NOW
 from tests.builders import PodBuilder, make_pod
 
 
@@ -51,7 +51,7 @@ def test_how_a_pod_waits(pod: PodBuilder, how: PendingState | None) -> None:
 def told(*pods: PodBuilder) -> PendingPods:
     waiting = PendingPods()
     for pod in pods:
-        waiting.hear(Event.of(None, pod.obj()))
+        waiting.on_event(ClusterEvent.of(None, pod.obj()))
     return waiting
 
 
@@ -60,17 +60,17 @@ def counted(waiting: PendingPods, **options: object) -> tuple[list[str], dict[st
         return pod.spec.priority or 0
 
     found = unschedulable_pods(waiting, ScaleUpOptions(**options), NOW, priority)  # type: ignore[arg-type]
-    return [pod.name for pod in found.pods], dict(found.aside)
+    return [pod.name for pod in found.pods], dict(found.ignored)
 
 
 def test_a_pod_is_followed_from_its_beginning_to_its_node() -> None:
     waiting = told(make_pod("p"))
     assert counted(waiting) == ([], {"scheduler_unprocessed": 1})
-    waiting.hear(Event.of(make_pod("p").obj(), refused("p").obj()))
+    waiting.on_event(ClusterEvent.of(make_pod("p").obj(), refused("p").obj()))
     assert counted(waiting) == (["p"], {})
-    waiting.hear(Event.of(refused("p").obj(), refused("p").node("n").obj()))
+    waiting.on_event(ClusterEvent.of(refused("p").obj(), refused("p").node("n").obj()))
     assert counted(waiting) == ([], {})
-    waiting.hear(Event.of(refused("p").node("n").obj(), None))
+    waiting.on_event(ClusterEvent.of(refused("p").node("n").obj(), None))
 
 
 def test_pods_of_schedulers_that_are_bypassed_count_at_once() -> None:

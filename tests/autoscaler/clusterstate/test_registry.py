@@ -13,22 +13,22 @@ from bayplan.autoscaler.clusterstate.nodes import NodeStates
 from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
 from bayplan.autoscaler.clusterstate.registry import (
     ClusterStateRegistry,
-    Upcoming,
+    UpcomingNodes,
     group_by_provider_id,
 )
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.nodes import Node
 from bayplan.kube.times import timestamp
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     ErrorClass,
     GroupOptions,
     Instance,
     InstanceError,
     InstanceState,
-    NodeGroup,
 )
-from tests.autoscaler.worlds import NOW
+from tests.autoscaler.cluster_views import NOW
 from tests.builders import make_node
 
 pytestmark = pytest.mark.whole
@@ -57,14 +57,14 @@ class Place:
         return made.provider_id(f"cloud://{number}").ready(ready).obj()
 
     def register(self, number: int, ready: str = "True") -> None:
-        self.node_states.hear(Event.of(None, self.node(number, ready)))
+        self.node_states.on_event(ClusterEvent.of(None, self.node(number, ready)))
 
-    def look(self) -> Upcoming:
+    def prepare_estimate(self) -> UpcomingNodes:
         target = len(self.instances) if self.target is None else self.target
-        group, options = NodeGroup("g", 0, 100), GroupOptions()
+        group, options = CloudNodeGroup("g", 0, 100), GroupOptions()
         cloud = CloudState({"g": NodeGroupInfo(group, target, tuple(self.instances), options)})
         self.node_states.assign(group_by_provider_id(cloud.groups.values()))
-        self.node_states.look({}, self.now)
+        self.node_states.update({}, self.now)
         self.registry.update(cloud, self.node_states, self.now)
         return self.registry.states["g"].upcoming
 
@@ -76,43 +76,43 @@ class Place:
 def test_instances_are_upcoming_until_their_nodes_are_ready() -> None:
     place = Place()
     place.instances = [instance(1), instance(2), instance(3)]
-    assert place.look() == Upcoming(3)
+    assert place.prepare_estimate() == UpcomingNodes(3)
     place.register(1, ready="False")
-    assert place.look() == Upcoming(2, ("n1",))
+    assert place.prepare_estimate() == UpcomingNodes(2, ("n1",))
     place.register(1)
     place.register(2)
-    assert place.look() == Upcoming(1)
+    assert place.prepare_estimate() == UpcomingNodes(1)
     assert place.registry.states["g"].ready == 2
 
 
 def test_an_instance_that_does_not_register_in_time_is_upcoming_no_more() -> None:
     place = Place()
     place.instances = [instance(1)]
-    place.look()
+    place.prepare_estimate()
     place.forward(15)
-    assert len(place.look()) == 1
+    assert len(place.prepare_estimate()) == 1
     place.forward(0.1)
-    assert len(place.look()) == 0
+    assert len(place.prepare_estimate()) == 0
     assert place.registry.states["g"].long_unregistered == (instance(1),)
 
 
 def test_an_instance_that_failed_is_not_upcoming() -> None:
     place = Place()
     place.instances = [Instance("cloud://1", InstanceState.CREATING, BROKEN), instance(2)]
-    assert place.look() == Upcoming(1)
+    assert place.prepare_estimate() == UpcomingNodes(1)
     assert len(place.registry.states["g"].failed) == 1
 
 
 def test_a_target_without_instances_is_upcoming_and_then_a_shortfall() -> None:
     place = Place()
     place.target = 2
-    assert place.look() == Upcoming(2)
+    assert place.prepare_estimate() == UpcomingNodes(2)
     since = place.now
     place.forward(5)
-    place.look()
+    place.prepare_estimate()
     assert place.registry.shortfalls["g"].since == since
     place.instances = [instance(1), instance(2)]
-    place.look()
+    place.prepare_estimate()
     assert not place.registry.shortfalls
 
 
@@ -122,7 +122,7 @@ def test_a_node_whose_instance_is_on_its_way_out_counts_nowhere() -> None:
     place.target = 1
     place.register(1)
     place.register(2)
-    assert place.look() == Upcoming()
+    assert place.prepare_estimate() == UpcomingNodes()
     assert place.registry.states["g"].ready == 1
     assert dict(place.node_states.group_of) == {"n1": "g"}
 
@@ -131,26 +131,26 @@ def test_a_node_that_is_unready_for_long_has_come_all_the_same() -> None:
     place = Place()
     place.instances = [instance(1)]
     place.register(1, ready="False")
-    place.look()
+    place.prepare_estimate()
     place.forward(15)
-    assert place.look() == Upcoming()
+    assert place.prepare_estimate() == UpcomingNodes()
     assert place.registry.states["g"].unready == ("n1",)
 
 
 def test_orders_end_when_all_has_come_or_time_is_up() -> None:
     place = Place()
     place.instances = [instance(1)]
-    place.registry.order("g", 1, 60.0, place.now)
-    place.look()
-    assert place.registry.settle_orders(place.now) == ([], [])
+    place.registry.register_scale_up("g", 1, 60.0, place.now)
+    place.prepare_estimate()
+    assert place.registry.update_scale_up_requests(place.now) == ([], [])
     place.register(1)
-    place.look()
-    assert place.registry.settle_orders(place.now) == (["g"], [])
+    place.prepare_estimate()
+    assert place.registry.update_scale_up_requests(place.now) == (["g"], [])
     place.instances.append(instance(2))
-    place.registry.order("g", 1, 60.0, place.now)
-    place.look()
-    assert place.registry.settle_orders(place.forward(1.1)) == ([], ["g"])
-    assert not place.registry.ordered
+    place.registry.register_scale_up("g", 1, 60.0, place.now)
+    place.prepare_estimate()
+    assert place.registry.update_scale_up_requests(place.forward(1.1)) == ([], ["g"])
+    assert not place.registry.scale_up_requests
 
 
 def test_a_cluster_with_too_many_unready_nodes_is_unhealthy() -> None:
@@ -158,11 +158,11 @@ def test_a_cluster_with_too_many_unready_nodes_is_unhealthy() -> None:
     for number in range(8):
         place.register(number, ready="False" if number < 4 else "True")
     place.forward(16)
-    place.look()
+    place.prepare_estimate()
     assert not place.registry.is_healthy(place.node_states)
     for number in (8, 9):
         place.register(number)
-    place.look()
+    place.prepare_estimate()
     assert place.registry.is_healthy(place.node_states)
 
 
@@ -178,17 +178,17 @@ def test_what_is_kept_is_what_would_be_worked_out_anew(data: st.DataObject) -> N
             case "node" | "new" as how:
                 uid = str(data.draw(st.integers(0, 10**6))) if how == "new" else f"u{number}"
                 made = place.node(number, ready, uid)
-                place.node_states.hear(Event.of(nodes.get(number), made))
+                place.node_states.on_event(ClusterEvent.of(nodes.get(number), made))
                 nodes[number] = made
             case "gone" if number in nodes:
-                place.node_states.hear(Event.of(nodes.pop(number), None))
+                place.node_states.on_event(ClusterEvent.of(nodes.pop(number), None))
             case "instances":
                 states = st.sampled_from(InstanceState)
                 some = data.draw(st.dictionaries(st.integers(0, 5), states))
                 place.instances = [instance(one, state) for one, state in some.items()]
             case "time":
                 place.forward(data.draw(st.integers(0, 20)))
-        place.look()
+        place.prepare_estimate()
     _check_against_fresh_books(place, nodes)
 
 
@@ -196,18 +196,18 @@ def _check_against_fresh_books(place: Place, nodes: dict[int, Node]) -> None:
     fresh = Place()
     fresh.now, fresh.instances = place.now, place.instances
     for node in nodes.values():
-        fresh.node_states.hear(Event.of(None, node))
-    fresh.look()
-    for standing in NodeReadiness:
-        assert sorted(place.node_states.standing(standing)) == sorted(
-            fresh.node_states.standing(standing)
+        fresh.node_states.on_event(ClusterEvent.of(None, node))
+    fresh.prepare_estimate()
+    for readiness in NodeReadiness:
+        assert sorted(place.node_states.in_state(readiness)) == sorted(
+            fresh.node_states.in_state(readiness)
         )
     assert place.node_states.group_of == fresh.node_states.group_of
     assert place.node_states.by_provider == fresh.node_states.by_provider
     ours, theirs = place.registry.states["g"], fresh.registry.states["g"]
-    assert (ours.ready, set(ours.starting), ours.unready) == (
+    assert (ours.ready, set(ours.not_started), ours.unready) == (
         theirs.ready,
-        set(theirs.starting),
+        set(theirs.not_started),
         theirs.unready,
     )
     unregistered = {*ours.unregistered, *ours.long_unregistered}

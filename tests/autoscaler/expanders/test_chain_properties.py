@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 
 from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.estimate.options import ExpanderChoice, ExpanderRequest
-from bayplan.autoscaler.estimate.upcoming import holds
+from bayplan.autoscaler.estimate.upcoming_nodes import is_feasible
 from bayplan.autoscaler.expanders import Chain, ExpanderContext, parse_expanders
 from bayplan.autoscaler.scaleup.orchestrator import decide
 from bayplan.fit.batches import fill_all
-from bayplan.fit.batches.estimate import blended, in_order, look, orders
-from tests.autoscaler.worlds import after, memory, random_world
+from bayplan.fit.batches.estimate import (
+    estimate_blended,
+    estimate_in_order,
+    orders,
+    prepare_estimate,
+)
+from tests.autoscaler.cluster_views import after, memory, random_view
 
 pytestmark = pytest.mark.whole
 
@@ -29,12 +34,12 @@ def chain(expanders: str) -> Chain:
     return Chain(parse_expanders(expanders), ExpanderContext(random.Random(1)))
 
 
-def priced(rng: random.Random, world: ClusterView) -> ClusterView:
+def priced(rng: random.Random, view: ClusterView) -> ClusterView:
     groups = {
         name: replace(view, price=rng.choice([1.0, 2.0, 5.0, None]))
-        for name, view in world.groups.items()
+        for name, view in view.groups.items()
     }
-    return replace(world, groups=groups)
+    return replace(view, groups=groups)
 
 
 @pytest.mark.parametrize("expanders", EXPANDERS)
@@ -44,37 +49,40 @@ def test_every_pod_said_to_be_helped_fits_and_a_second_loop_buys_nothing_more(
     expanders: str, seed: int
 ) -> None:
     rng = random.Random(seed)
-    world = priced(rng, random_world(rng))
-    found = decide(world, chain(expanders))
-    assert holds(world.snapshot, found.purchases)
+    view = priced(rng, random_view(rng))
+    found = decide(view, chain(expanders))
+    assert is_feasible(view.snapshot, found.new_nodes)
     bought: dict[str, int] = {}
-    for one in found.purchases:
+    for one in found.new_nodes:
         bought[one.view.id] = bought.get(one.view.id, 0) + one.nodes
-    assert all(count <= world.groups[name].room for name, count in bought.items())
-    there, most = len(world.snapshot.cluster.slots), world.options.max_nodes_total
+    assert all(count <= view.groups[name].max_increase for name, count in bought.items())
+    there, most = len(view.snapshot.cluster.slots), view.options.max_nodes_total
     assert not most or not bought or there + sum(bought.values()) <= most
-    assert not decide(after(world, found), chain(expanders), memory(found)).purchases
+    assert not decide(after(view, found), chain(expanders), memory(found)).new_nodes
 
 
 class Asked(Chain):
     """Remembers what was asked at first."""
 
-    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
-        _check_least_nodes(question, found := super().choose(question))
+    def choose(self, request: ExpanderRequest) -> ExpanderChoice:
+        _check_least_nodes(request, found := super().choose(request))
         return found
 
 
-def _check_least_nodes(question: ExpanderRequest, choice: ExpanderChoice) -> None:
+def _check_least_nodes(request: ExpanderRequest, choice: ExpanderChoice) -> None:
     """No group alone helps as many pods with fewer nodes, in any way that can be thought of."""
-    (chosen,) = choice.purchases
+    (chosen,) = choice.new_nodes
     pods = chosen.helped + len(chosen.placed)
-    snapshot = question.snapshot
+    snapshot = request.snapshot
     with snapshot.fork():
-        placed, left = fill_all(snapshot, question.groups)
-        for one in question.candidates:
-            prospect = look(snapshot, one.template, left, one.most)
+        placed, left = fill_all(snapshot, request.groups)
+        for one in request.options:
+            prospect = prepare_estimate(snapshot, one.template, left, one.most)
             tried = orders(prospect)
-            ways = [blended(prospect, tried[-1]), *(in_order(prospect, way) for way in tried)]
+            ways = [
+                estimate_blended(prospect, tried[-1]),
+                *(estimate_in_order(prospect, way) for way in tried),
+            ]
             for found in ways:
                 as_good = found.pods and len(placed) + found.pods >= pods
                 assert not as_good or found.nodes >= chosen.nodes
@@ -83,5 +91,5 @@ def _check_least_nodes(question: ExpanderRequest, choice: ExpanderChoice) -> Non
 @settings(max_examples=30, deadline=None)
 @given(seed=SEEDS)
 def test_least_nodes_passes_no_group_over_that_helps_as_many_with_fewer(seed: int) -> None:
-    world = random_world(random.Random(seed))
-    decide(world, Asked(parse_expanders("least-nodes"), ExpanderContext(random.Random(1))))
+    view = random_view(random.Random(seed))
+    decide(view, Asked(parse_expanders("least-nodes"), ExpanderContext(random.Random(1))))

@@ -9,15 +9,15 @@ import pytest
 from bayplan.autoscaler.estimate.options import ExpanderChoice
 from bayplan.autoscaler.expanders import ExpanderContext
 from bayplan.autoscaler.expanders.filters import PrioritiesError, read_priorities
-from tests.autoscaler.expanders.asking import choose, machine, names, pods, question
+from tests.autoscaler.expanders.requests import choose, machine, names, pods, request
 
 VIEWS = [machine(name) for name in ("spot-a", "spot-b", "on-demand", "other")]
 
 
 def chosen(text: str | None, seed: int = 1) -> ExpanderChoice:
-    market = ExpanderContext(random.Random(seed), priorities=text)
-    asked = question(VIEWS, [pod.obj() for pod in pods(3, "1")])
-    return choose("priority", asked, market)
+    context = ExpanderContext(random.Random(seed), priorities=text)
+    asked = request(VIEWS, [pod.obj() for pod in pods(3, "1")])
+    return choose("priority", asked, context)
 
 
 def test_the_highest_priority_that_matches_wins() -> None:
@@ -36,7 +36,7 @@ def test_a_group_that_nothing_matches_is_not_used_and_told_of() -> None:
 
 def test_where_nothing_matches_nothing_is_left_out() -> None:
     found = chosen("-5: ['.*']\n3: [nobody]")
-    assert found.purchases
+    assert found.new_nodes
     assert found.notes[-1].reason == "PriorityConfigMapNoGroupMatched"
 
 
@@ -52,7 +52,7 @@ def test_what_cannot_be_read_is_told_and_leaves_nothing_out(text: str) -> None:
     with pytest.raises(PrioritiesError):
         read_priorities(text)
     found = chosen(text)
-    assert found.purchases
+    assert found.new_nodes
     assert [note.reason for note in found.notes] == ["PriorityConfigMapInvalid"]
 
 

@@ -16,7 +16,7 @@ from bayplan.embedded.inprocess import InProcessTransport
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.lab import VirtualLab
 from bayplan.nodegroups import Provider
-from tests.autoscaler.faults.moody import Mood, MoodyCloud, Spell
+from tests.autoscaler.faults.faulty_provider import FaultPeriod, FaultyProvider, ProviderFault
 from tests.autoscaler.running import Town, all_run, ended, led, virtual_town
 from tests.scheduler.faults import wire
 
@@ -48,8 +48,8 @@ def spec(*, second: bool = False) -> ClusterSpec:
     return parse_cluster(text.encode(), "cluster", STORIES)
 
 
-def moody(*spells: Spell) -> Callable[[VirtualLab, Provider], Provider]:
-    return lambda lab, provider: MoodyCloud(provider, lab.clock, spells)
+def moody(*spells: FaultPeriod) -> Callable[[VirtualLab, Provider], Provider]:
+    return lambda lab, provider: FaultyProvider(provider, lab.clock, spells)
 
 
 def check(town: Town, sold: int = 3) -> None:
@@ -61,7 +61,7 @@ def check(town: Town, sold: int = 3) -> None:
 @pytest.mark.virtual
 @pytest.mark.parametrize("asked", ["", "refresh", "groups", "target_size", "instances", "template"])
 async def test_a_cloud_that_does_not_answer_for_a_while_is_asked_again(asked: str) -> None:
-    spell = Spell(Mood.REFUSES, asked, end=300.0)
+    spell = FaultPeriod(ProviderFault.REFUSES, asked, end=300.0)
     async with virtual_town(spec(), SURE, wrap=moody(spell)) as town:
         await town.lab.run(290)
         assert not town.sold or asked == "template"
@@ -72,7 +72,7 @@ async def test_a_cloud_that_does_not_answer_for_a_while_is_asked_again(asked: st
 @pytest.mark.virtual
 @pytest.mark.parametrize("asked", ["groups", "instances", "template", "increase"])
 async def test_what_nobody_thought_of_ends_one_loop_and_not_the_next(asked: str) -> None:
-    spell = Spell(Mood.BREAKS, asked, end=100.0)
+    spell = FaultPeriod(ProviderFault.BREAKS, asked, end=100.0)
     async with virtual_town(spec(), SURE, wrap=moody(spell)) as town:
         await town.until(all_run(20))
         check(town)
@@ -81,7 +81,7 @@ async def test_what_nobody_thought_of_ends_one_loop_and_not_the_next(asked: str)
 @pytest.mark.virtual
 @pytest.mark.parametrize("asked", ["groups", "instances", "increase"])
 async def test_a_cloud_that_hangs_holds_one_loop_up_and_not_the_next(asked: str) -> None:
-    spell = Spell(Mood.HANGS, asked, end=100.0)
+    spell = FaultPeriod(ProviderFault.HANGS, asked, end=100.0)
     async with virtual_town(spec(), SURE, wrap=moody(spell)) as town:
         await town.until(all_run(20))
         check(town)
@@ -89,7 +89,7 @@ async def test_a_cloud_that_hangs_holds_one_loop_up_and_not_the_next(asked: str)
 
 @pytest.mark.virtual
 async def test_a_purchase_whose_answer_is_lost_is_not_made_again() -> None:
-    spell = Spell(Mood.LOSES, "increase", end=200.0)
+    spell = FaultPeriod(ProviderFault.LOSES, "increase", end=200.0)
     async with virtual_town(spec(), SURE, wrap=moody(spell)) as town:
         await town.until(all_run(20))
         check(town)
@@ -98,8 +98,8 @@ async def test_a_purchase_whose_answer_is_lost_is_not_made_again() -> None:
 
 @pytest.mark.virtual
 async def test_what_is_on_its_way_in_a_group_that_stops_answering_is_not_bought_elsewhere() -> None:
-    spell = Spell(Mood.REFUSES, "instances", start=15.0, end=40.0, group="first")
-    wrap = moody(Spell(Mood.REFUSES, "increase", end=5.0, group="second"), spell)
+    spell = FaultPeriod(ProviderFault.REFUSES, "instances", start=15.0, end=40.0, group="first")
+    wrap = moody(FaultPeriod(ProviderFault.REFUSES, "increase", end=5.0, group="second"), spell)
     async with virtual_town(spec(second=True), SURE, wrap=wrap) as town:
         await town.until(all_run(20))
         check(town)
@@ -109,7 +109,7 @@ async def test_what_is_on_its_way_in_a_group_that_stops_answering_is_not_bought_
 async def test_instances_that_are_listed_for_long_after_they_were_given_back_hold_nobody_up() -> (
     None
 ):
-    lists_on = Spell(Mood.FORGETS, "delete_nodes", end=1800.0)
+    lists_on = FaultPeriod(ProviderFault.FORGETS, "delete_nodes", end=1800.0)
     async with virtual_town(spec(second=True), SURE, wrap=moody(lists_on)) as town:
         faults = town.lab.simulation.faults
         faults.inject("none left", Fault(kind="stock-out", group="first"))
@@ -179,7 +179,7 @@ async def test_a_restart_in_the_middle_of_a_scale_up_buys_nothing_more(moment: f
 
 @pytest.mark.virtual
 async def test_a_restart_before_the_answer_to_a_purchase_buys_nothing_more() -> None:
-    wrap = moody(Spell(Mood.LOSES, "increase"))
+    wrap = moody(FaultPeriod(ProviderFault.LOSES, "increase"))
     async with virtual_town(spec(), SURE, leads=False, wrap=wrap) as town:
         for _ in range(4):
             task = led(town, town.lab.client())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bayplan.embedded.control.faults import Fault, FaultKind
 from bayplan.lab import run_virtually
 from bayplan.nodegroups import Provider
-from tests.autoscaler.faults.moody import Mood, MoodyCloud, Spell
+from tests.autoscaler.faults.faulty_provider import FaultPeriod, FaultyProvider, ProviderFault
 from tests.autoscaler.faults.test_faults import SURE, spec
 from tests.autoscaler.running import Town, all_run, ended, led, virtual_town
 
@@ -28,7 +28,7 @@ LAST = 900
 HARMLESS: tuple[FaultKind, ...] = ("stock-out", "quota", "slow-start")
 """What never makes a node necessary that is bought already."""
 HARMFUL: tuple[FaultKind, ...] = (*HARMLESS, "never-registers", "no-driver")
-MOODS = (Mood.REFUSES, Mood.LOSES, Mood.HANGS)
+MOODS = (ProviderFault.REFUSES, ProviderFault.LOSES, ProviderFault.HANGS)
 QUESTIONS = ("", "refresh", "groups", "instances", "target_size", "increase", "delete_nodes")
 moments = st.integers(0, LAST)
 
@@ -47,7 +47,7 @@ class Trouble:
 class Schedule:
     """All that goes wrong."""
 
-    spells: tuple[Spell, ...]
+    spells: tuple[FaultPeriod, ...]
     troubles: tuple[Trouble, ...]
     restarts: tuple[int, ...]
     second: bool
@@ -68,7 +68,7 @@ def schedules(draw: st.DrawFn, kinds: tuple[FaultKind, ...]) -> Schedule:
         start, end = draw(spans())
         mood, asked = draw(st.sampled_from(MOODS)), draw(st.sampled_from(QUESTIONS))
         chance = draw(st.sampled_from([0.3, 1.0]))
-        spells.append(Spell(mood, asked, start, end, chance, draw(groups)))
+        spells.append(FaultPeriod(mood, asked, start, end, chance, draw(groups)))
     troubles = []
     for _ in range(draw(st.integers(0, 2))):
         start, end = draw(spans())
@@ -85,7 +85,7 @@ class Seen:
     """Purchases that would have taken a group above its maximum."""
 
 
-class WatchedCloud(MoodyCloud):
+class WatchedCloud(FaultyProvider):
     """A moody cloud that takes note of purchases out of bounds."""
 
     seen: Seen
@@ -145,7 +145,7 @@ def _has_failed(town: Town, name: str) -> bool:
 
 
 SILENT_AFTER_A_RESTART = Schedule(
-    spells=(Spell(Mood.LOSES, "instances", 21, 181, 0.3, "second"),),
+    spells=(FaultPeriod(ProviderFault.LOSES, "instances", 21, 181, 0.3, "second"),),
     troubles=(Trouble("slow-start", 60, 72, ""),),
     restarts=(53,),
     second=True,

@@ -25,7 +25,7 @@ from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.base.clock import LoopClock
 from bayplan.client import Client, Informers, Untyped, connect, merge
 from bayplan.embedded.apiserver.config import PlaneConfig, ServerConfig
-from bayplan.embedded.apiserver.plane import ControlPlane
+from bayplan.embedded.apiserver.controlplane import ControlPlane
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.embedded.inprocess import in_process_client
 from bayplan.kube.events import Event

@@ -15,8 +15,8 @@ from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
-from bayplan.nodegroups import GroupOptions, NodeGroup
-from tests.autoscaler.worlds import NOW
+from bayplan.nodegroups import CloudNodeGroup, GroupOptions
+from tests.autoscaler.cluster_views import NOW
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod, make_replica_set
 from tests.fit.worlds import random_object
 
@@ -46,7 +46,7 @@ def cluster(
     names = [one.name for one in objects if isinstance(one, Node)]
     given = options or AutoscalerOptions()
     view = NodeGroupView(
-        NodeGroup(GROUP, least, 100),
+        CloudNodeGroup(GROUP, least, 100),
         len(names),
         options=wishes or given.group_defaults(),
         nodes=tuple(names),
@@ -54,15 +54,15 @@ def cluster(
     return ClusterView(snapshot, NOW, given, {GROUP: view}, dict.fromkeys(names, GROUP))
 
 
-def circumstances(world: ClusterView) -> ScaleDownContext:
+def scale_down_context(view: ClusterView) -> ScaleDownContext:
     """Nothing else is going on."""
-    return ScaleDownContext(Controllers(world.snapshot))
+    return ScaleDownContext(Controllers(view.snapshot))
 
 
-def planned(planner: Planner, world: ClusterView, after: float = 0) -> ScaleDownPlan:
+def planned(planner: Planner, view: ClusterView, after: float = 0) -> ScaleDownPlan:
     """The plan of a planner so many seconds later."""
-    later = replace(world, now=NOW + timedelta(seconds=after))
-    return planner.plan(later, circumstances(later))
+    later = replace(view, now=NOW + timedelta(seconds=after))
+    return planner.plan(later, scale_down_context(later))
 
 
 def names(removable: Iterable[object]) -> list[str]:
@@ -72,7 +72,7 @@ def names(removable: Iterable[object]) -> list[str]:
 
 def why(plan: ScaleDownPlan) -> dict[str, str]:
     """By node that stays, the reason."""
-    return {one.node: one.reason.value for one in plan.stays}
+    return {one.node: one.reason.value for one in plan.unremovable}
 
 
 def random_objects(rng: random.Random, count: int = 40) -> list[KubeObject]:

@@ -20,8 +20,8 @@ from bayplan.kube.meta import KubeObject, OwnerReference
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import PodDisruptionBudget
-from tests.autoscaler.scaledown.clusters import circumstances, cluster, random_objects
-from tests.autoscaler.worlds import NOW
+from tests.autoscaler.cluster_views import NOW
+from tests.autoscaler.scaledown.clusters import cluster, random_objects, scale_down_context
 
 pytestmark = pytest.mark.whole
 
@@ -39,7 +39,7 @@ SPENT = BlockingReason.NOT_ENOUGH_PDB
 """What the first loop spends of a budget, the second has again."""
 
 
-def random_world(seed: int) -> ClusterView:
+def random_view(seed: int) -> ClusterView:
     objects = random_objects(random.Random(seed))
     for obj in objects:
         if isinstance(obj, Pod):
@@ -54,11 +54,11 @@ def _own(pod: Pod) -> None:
         pod.metadata.owner_references = [owner]
 
 
-def settled(world: ClusterView) -> Snapshot:
+def settled(view: ClusterView) -> Snapshot:
     """The same cluster made anew, with nominated pods where they are going."""
-    there = world.snapshot.cluster.slots.by_name
+    there = view.snapshot.cluster.slots.by_name
     objects: list[KubeObject] = []
-    for obj in world.snapshot.objects():
+    for obj in view.snapshot.objects():
         nominated = obj.status.nominated_node_name if isinstance(obj, Pod) else ""
         settles = isinstance(obj, Pod) and not obj.spec.node_name and nominated in there
         objects.append(_on(obj, nominated) if isinstance(obj, Pod) and settles else obj)
@@ -90,28 +90,28 @@ def carry_out(plan: ScaleDownPlan, snapshot: Snapshot) -> list[str]:
 
 @given(st.integers(0, 2**32))
 def test_every_moved_pod_fits_where_it_is_to_go_in_turn(seed: int) -> None:
-    world = random_world(seed)
-    plan = Planner().plan(world, circumstances(world))
-    assert carry_out(plan, settled(world)) == []
+    view = random_view(seed)
+    plan = Planner().plan(view, scale_down_context(view))
+    assert carry_out(plan, settled(view)) == []
 
 
 @given(st.integers(0, 2**32))
 def test_planning_leaves_the_cluster_as_it_was(seed: int) -> None:
-    world = random_world(seed)
-    before = contents(world.snapshot)
-    first = Planner().plan(world, circumstances(world))
-    assert contents(world.snapshot) == before
-    assert Planner().plan(world, circumstances(world)) == first
+    view = random_view(seed)
+    before = contents(view.snapshot)
+    first = Planner().plan(view, scale_down_context(view))
+    assert contents(view.snapshot) == before
+    assert Planner().plan(view, scale_down_context(view)) == first
 
 
 @given(st.integers(0, 2**32))
 def test_budgets_are_never_asked_for_more_than_one_below_nothing(seed: int) -> None:
     """A pod goes only while its budget has one left when its node's turn comes."""
-    world = random_world(seed)
-    plan = Planner().plan(world, circumstances(world))
+    view = random_view(seed)
+    plan = Planner().plan(view, scale_down_context(view))
     left = {
         one.key: (one, one.status.disruptions_allowed)
-        for one in world.snapshot.objects()
+        for one in view.snapshot.objects()
         if isinstance(one, PodDisruptionBudget)
     }
     for removable in plan.removable:
@@ -123,15 +123,17 @@ def test_budgets_are_never_asked_for_more_than_one_below_nothing(seed: int) -> N
 
 @given(st.integers(0, 2**32))
 def test_a_second_loop_takes_no_node_that_a_pod_keeps(seed: int) -> None:
-    world = random_world(seed)
-    plan = Planner().plan(world, circumstances(world))
-    blocked = {one.node for one in plan.stays if one.blocking and one.blocking.reason != SPENT}
-    after = settled(world)
+    view = random_view(seed)
+    plan = Planner().plan(view, scale_down_context(view))
+    blocked = {
+        one.node for one in plan.unremovable if one.blocking and one.blocking.reason != SPENT
+    }
+    after = settled(view)
     carry_out(plan, after)
     gone = set(plan.unneeded)
-    group_of = {name: one for name, one in world.group_of.items() if name not in gone}
-    second = replace(world, snapshot=after, group_of=group_of)
-    again = Planner().plan(second, circumstances(second))
+    group_of = {name: one for name, one in view.group_of.items() if name not in gone}
+    second = replace(view, snapshot=after, group_of=group_of)
+    again = Planner().plan(second, scale_down_context(second))
     assert blocked.isdisjoint(again.unneeded)
 
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.autoscaler.plan import Plan
+from bayplan.autoscaler.plan import AutoscalerPlan
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import VirtualLab
 from bayplan.lab.virtual import run_virtually
 from tests.autoscaler.running import STORIES, Town, virtual_town
-from tests.autoscaler.scaledown.towns import QUICK, guard, running
+from tests.autoscaler.scaledown.random_clusters import QUICK, guard, running
 
 pytestmark = pytest.mark.whole
 
@@ -126,15 +126,15 @@ async def _play(seed: int) -> None:
         assert isinstance(town.lab, VirtualLab)
         await guard(town, max(web - 1, 1))
         await settled(town, web)
-        everybody = _others(await town.pods())
-        assert len(everybody) == web + db
+        all_pods = _others(await town.pods())
+        assert len(all_pods) == web + db
         assert len(_others(await running(town))) == web + db
         before = set(await town.nodes())
         await town.lab.forward(900)
         assert set(await town.nodes()) == before, _why(town.autoscaler.plans()[-1])
 
 
-def _why(plan: Plan) -> str:
+def _why(plan: AutoscalerPlan) -> str:
     return f"{plan.removals} {plan.scale_ups}"
 
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.autoscaler.clusterview import ClusterView
-from bayplan.autoscaler.estimate.upcoming import holds
+from bayplan.autoscaler.estimate.upcoming_nodes import is_feasible
 from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision, decide
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from tests.autoscaler.worlds import FewestNodes, after, memory, random_world
+from tests.autoscaler.cluster_views import FewestNodes, after, memory, random_view
 from tests.samples import examples
 
 pytestmark = pytest.mark.whole
@@ -23,58 +23,58 @@ pytestmark = pytest.mark.whole
 SEEDS = st.integers(0, 2**32)
 
 
-def _objects(world: ClusterView) -> dict[tuple[str, str], KubeObject]:
-    return {(type(obj).__name__, obj.key): obj for obj in world.snapshot.objects()}
+def _objects(view: ClusterView) -> dict[tuple[str, str], KubeObject]:
+    return {(type(obj).__name__, obj.key): obj for obj in view.snapshot.objects()}
 
 
 @examples(20, many=40)
 @given(seed=SEEDS)
 def test_every_pod_said_to_be_helped_fits_and_every_pod_is_told_of(seed: int) -> None:
-    world = random_world(random.Random(seed))
-    before = _objects(world)
-    found = decide(world, FewestNodes())
-    assert _objects(world) == before
-    assert holds(world.snapshot, found.purchases)
-    helped = [pod.key for one in found.purchases for pods in one.pods for pod in pods]
+    view = random_view(random.Random(seed))
+    before = _objects(view)
+    found = decide(view, FewestNodes())
+    assert _objects(view) == before
+    assert is_feasible(view.snapshot, found.new_nodes)
+    helped = [pod.key for one in found.new_nodes for pods in one.pods for pod in pods]
     assert len(helped) == len(_helped(found))
-    told = Counter([*helped, *found.fits, *(one.pod for one in found.left)])
-    assert told == Counter(pod.key for pod in world.waiting)
+    told = Counter([*helped, *found.fits, *(one.pod for one in found.unschedulable)])
+    assert told == Counter(pod.key for pod in view.unschedulable_pods)
 
 
 @examples(20, many=40)
 @given(seed=SEEDS)
 def test_bounds_are_kept(seed: int) -> None:
-    world = random_world(random.Random(seed))
-    found = decide(world, FewestNodes())
+    view = random_view(random.Random(seed))
+    found = decide(view, FewestNodes())
     bought: Counter[str] = Counter()
-    for one in found.purchases:
+    for one in found.new_nodes:
         assert one.nodes == len(one.pods) > 0
         bought[one.view.id] += one.nodes
     for name, count in bought.items():
-        assert count <= world.groups[name].group.max_size
-    there, most = len(world.snapshot.cluster.slots), world.options.max_nodes_total
+        assert count <= view.groups[name].group.max_size
+    there, most = len(view.snapshot.cluster.slots), view.options.max_nodes_total
     assert not most or not bought or there + bought.total() <= most
 
 
 @examples(20, many=40)
 @given(seed=SEEDS)
 def test_a_second_loop_buys_nothing_more(seed: int) -> None:
-    world = random_world(random.Random(seed))
-    found = decide(world, FewestNodes())
-    again = decide(after(world, found), FewestNodes(), memory(found))
+    view = random_view(random.Random(seed))
+    found = decide(view, FewestNodes())
+    again = decide(after(view, found), FewestNodes(), memory(found))
     # Daemons of new nodes that a pod's own rules select count for it, and come all at once: they
     # can take its place away, on a new node or on one which is there. Nobody else needs more.
     lost = _helped(found) - again.fits.keys()
-    minding = {pod.key for pod in world.waiting if _minds_daemons(pod, world)}
+    minding = {pod.key for pod in view.unschedulable_pods if _minds_daemons(pod, view)}
     assert lost <= minding
     assert _helped(again) <= (found.fits.keys() | lost) & minding
 
 
-def _minds_daemons(pod: Pod, world: ClusterView) -> bool:
+def _minds_daemons(pod: Pod, view: ClusterView) -> bool:
     """Whether where a pod may be can hang on the daemons of new nodes."""
-    daemons = any(one.template and one.template.daemons for one in world.groups.values())
+    daemons = any(one.template and one.template.daemons for one in view.groups.values())
     return daemons and bool(pod.spec.affinity or pod.spec.topology_spread_constraints)
 
 
 def _helped(decision: ScaleUpDecision) -> set[str]:
-    return {pod.key for one in decision.purchases for pods in one.pods for pod in pods}
+    return {pod.key for one in decision.new_nodes for pods in one.pods for pod in pods}

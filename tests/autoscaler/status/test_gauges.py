@@ -10,10 +10,10 @@ from bayplan.autoscaler.clusterstate.nodes import NodeStates
 from bayplan.autoscaler.clusterstate.registry import GroupState
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.status.configmap import ClusterStatus, GroupStatus
+from bayplan.autoscaler.status.configmap import ClusterStatus, NodeGroupStatus
 from bayplan.autoscaler.status.gauges import Gauges
 from bayplan.fit import Snapshot
-from bayplan.nodegroups import GroupOptions, NodeGroup
+from bayplan.nodegroups import CloudNodeGroup, GroupOptions
 
 NAMES = """
 cluster_safe_to_autoscale nodes_count node_groups_count unschedulable_pods_count
@@ -36,9 +36,9 @@ def test_nothing_is_said_of_groups_that_are_gone() -> None:
     registry, snapshot, options = CollectorRegistry(), Snapshot(()), AutoscalerOptions()
     node_states = NodeStates(options, snapshot.cluster.csinodes.get)
     gauges = Gauges(AutoscalerMetrics(registry), node_states, snapshot)
-    group = NodeGroup("workers", 0, 3)
+    group = CloudNodeGroup("workers", 0, 3)
     cloud = CloudState({"workers": NodeGroupInfo(group, 0, (), GroupOptions())})
-    gauges.show(cloud, ClusterStatus(groups=(GroupStatus(group, GroupState()),)))
+    gauges.show(cloud, ClusterStatus(groups=(NodeGroupStatus(group, GroupState()),)))
     assert 'node_group="workers"' in generate_latest(registry).decode()
     gauges.show(CloudState(), ClusterStatus())
     assert 'node_group="workers"' not in generate_latest(registry).decode()

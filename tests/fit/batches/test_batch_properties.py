@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.fit.batches import Estimate, Group, add_node, estimate, fill, group_pods
-from bayplan.fit.batches.estimate import in_order, look, orders
-from bayplan.fit.batches.placing import place_on
-from tests.fit.batches.waiting import random_cluster, random_template, waiting_pods
+from bayplan.fit.batches import Estimate, PodEquivalenceGroup, add_node, estimate, fill, group_pods
+from bayplan.fit.batches.estimate import estimate_in_order, orders, prepare_estimate
+from bayplan.fit.batches.fill import place_on
+from tests.fit.batches.pending_pods import random_cluster, random_template, waiting_pods
 from tests.samples import examples
 
 pytestmark = pytest.mark.whole
@@ -22,15 +22,15 @@ pytestmark = pytest.mark.whole
 SEEDS = st.integers(0, 2**32)
 
 
-def by_node(found: Estimate, groups: list[Group]) -> list[Counter[int]]:
+def by_node(found: Estimate, groups: list[PodEquivalenceGroup]) -> list[Counter[int]]:
     """For each new node how many pods of which group it is for."""
     number = {pod.key: at for at, group in enumerate(groups) for pod in group.pods}
     return [Counter(number[pod.key] for pod in pods) for pods in found.by_node()]
 
 
-def one_by_one(groups: list[Group]) -> list[Group]:
+def one_by_one(groups: list[PodEquivalenceGroup]) -> list[PodEquivalenceGroup]:
     """The groups, as if their pods hinged on each other, so that each is really placed."""
-    return [replace(group, hinges=True) for group in groups]
+    return [replace(group, is_interdependent=True) for group in groups]
 
 
 @examples(40, many=150)
@@ -40,11 +40,11 @@ def test_new_nodes_are_packed_as_pods_placed_one_by_one_would_be(seed: int) -> N
     snapshot, template = random_cluster(rng), random_template(rng)
     groups = group_pods(snapshot, waiting_pods(rng, snapshot))
     most = rng.choice([1, 3, 100])
-    prospect = look(snapshot, template, groups, most)
-    hinging = look(snapshot, template, one_by_one(groups), most)
+    prospect = prepare_estimate(snapshot, template, groups, most)
+    hinging = prepare_estimate(snapshot, template, one_by_one(groups), most)
     for order in orders(prospect):
-        at_once = in_order(prospect, order)
-        each = in_order(hinging, order)
+        at_once = estimate_in_order(prospect, order)
+        each = estimate_in_order(hinging, order)
         assert at_once.helped == each.helped
         assert at_once.nodes == each.nodes <= most
         assert by_node(at_once, groups) == by_node(each, groups)
@@ -103,7 +103,7 @@ def test_all_pods_of_a_group_are_answered_alike(seed: int) -> None:
     for group in groups:
         answers = [snapshot.decide(pod) for pod in group.pods]
         said = {(one.node, one.refused_before, one.plugins) for one in answers}
-        assert group.hinges or len(said) == 1
+        assert group.is_interdependent or len(said) == 1
 
 
 @examples(40, many=100)

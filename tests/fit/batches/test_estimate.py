@@ -7,15 +7,15 @@ import pytest
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.batches import (
     Estimate,
-    Template,
+    NodeTemplate,
     daemons_for,
     estimate,
     fill,
     group_pods,
     options,
 )
-from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.plugins.registry import FILTERS
+from bayplan.fit.profile import PluginSet
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.labels import HOSTNAME, ZONE
 from bayplan.kube.meta import KubeObject, Quantity
@@ -43,8 +43,8 @@ def sized(name: str = "template") -> Node:
     return node.zone("a").label(HOSTNAME, name).obj()
 
 
-def with_volumes(limit: int | None) -> Template:
-    return Template(sized(), make_csinode("template").driver(EBS, limit).obj())
+def with_volumes(limit: int | None) -> NodeTemplate:
+    return NodeTemplate(sized(), make_csinode("template").driver(EBS, limit).obj())
 
 
 def replicas(count: int, cpu: str = "100m", name: str = "p") -> list[PodBuilder]:
@@ -52,7 +52,7 @@ def replicas(count: int, cpu: str = "100m", name: str = "p") -> list[PodBuilder]
 
 
 def asked(
-    template: Template,
+    template: NodeTemplate,
     pods: list[PodBuilder],
     *objects: KubeObject,
     profile: Profile | None = None,
@@ -96,7 +96,7 @@ def test_zero_places_help_nobody_and_no_limit_helps_all() -> None:
 def test_a_template_without_the_driver_helps_only_pods_without_volumes() -> None:
     pods, plain = replicas(3), replicas(2, name="plain")
     known = make_csinode("elsewhere").driver(EBS, 8).obj()
-    found = asked(Template(sized()), pods + plain, CLASS, known, *claimed(pods))
+    found = asked(NodeTemplate(sized()), pods + plain, CLASS, known, *claimed(pods))
     assert found.helped == (0, 2)
 
 
@@ -105,7 +105,7 @@ def test_limits_that_nodes_publish_in_allocatable_count() -> None:
     node = make_node("template").capacity(
         {"cpu": "8", "pods": 110, "attachable-volumes-csi-ebs.csi.aws.com": 2}
     )
-    template = Template(node.obj(), make_csinode("template").driver(EBS).obj())
+    template = NodeTemplate(node.obj(), make_csinode("template").driver(EBS).obj())
     assert asked(template, pods, CLASS, *claimed(pods)).nodes == 2
 
 
@@ -133,13 +133,13 @@ def test_in_tree_volumes_count_for_their_driver() -> None:
 def test_ephemeral_volumes_of_daemons_take_places() -> None:
     pods = replicas(4)
     daemon = make_pod("agent").ephemeral("scratch", "ebs").owner("DaemonSet", "agent").obj()
-    template = Template(sized(), make_csinode("template").driver(EBS, 3).obj(), (daemon,))
+    template = NodeTemplate(sized(), make_csinode("template").driver(EBS, 3).obj(), (daemon,))
     assert asked(template, pods, CLASS, *claimed(pods)).nodes == 2
 
 
 def test_daemons_take_resources_and_ports() -> None:
     daemon = make_pod("agent").cpu("2").host_port(80).owner("DaemonSet", "agent").obj()
-    template = Template(sized(), daemons=(daemon,))
+    template = NodeTemplate(sized(), daemons=(daemon,))
     ported = [pod.host_port(80) for pod in replicas(2, name="web")]
     found = asked(template, replicas(12, cpu="1") + ported)
     assert (found.nodes, found.helped) == (2, (12, 0))
@@ -147,7 +147,7 @@ def test_daemons_take_resources_and_ports() -> None:
 
 def test_pods_that_only_a_daemon_tells_apart_are_helped_if_it_lets_them() -> None:
     keeper = make_pod("keeper").anti_affinity(HOSTNAME, selector(app="db")).obj()
-    template = Template(sized(), daemons=(keeper,))
+    template = NodeTemplate(sized(), daemons=(keeper,))
     pods = [one.labels(app=app) for one, app in zip(replicas(3), ("db", "web", "db"), strict=True)]
     snapshot = Snapshot()
     groups = group_pods(snapshot, [pod.obj() for pod in pods])
@@ -170,32 +170,32 @@ def test_extended_resources_and_the_number_of_pods_are_counted() -> None:
     gpu: dict[str, Quantity] = {"cpu": "8", "pods": 3, "example.com/gpu": 2}
     node = make_node("template").capacity(gpu).obj()
     with_gpu = [pod.request("example.com/gpu", 1) for pod in replicas(5, name="gpu")]
-    found = asked(Template(node), with_gpu + replicas(4))
+    found = asked(NodeTemplate(node), with_gpu + replicas(4))
     assert (found.nodes, found.pods) == (3, 9)
 
 
 def test_pods_with_a_host_port_go_one_to_a_node_and_others_beside_them() -> None:
     ported = [pod.host_port(80) for pod in replicas(3, name="web")]
-    found = asked(Template(sized()), ported + replicas(20))
+    found = asked(NodeTemplate(sized()), ported + replicas(20))
     assert (found.nodes, found.pods) == (3, 23)
 
 
 def test_pods_that_want_to_be_apart_get_a_host_each() -> None:
     apart = [pod.anti_affinity(HOSTNAME, selector(app="p")) for pod in replicas(5)]
-    found = asked(Template(sized()), apart)
+    found = asked(NodeTemplate(sized()), apart)
     assert (found.nodes, found.pods) == (5, 5)
 
 
 def test_spreading_over_zones_bounds_what_one_zone_can_help() -> None:
     elsewhere = make_node("b1").capacity(cpu="1", pods=0).zone("b").obj()
     spread = [pod.spread(ZONE, max_skew=2) for pod in replicas(10)]
-    found = asked(Template(sized()), spread, elsewhere)
+    found = asked(NodeTemplate(sized()), spread, elsewhere)
     assert (found.nodes, found.pods) == (1, 2)
 
 
 def test_pods_that_want_to_be_near_others_are_helped_once_those_are() -> None:
     near = [pod.affinity(ZONE, selector(app="db")) for pod in replicas(2, cpu="4", name="web")]
-    found = asked(Template(sized()), near + replicas(2, name="db"))
+    found = asked(NodeTemplate(sized()), near + replicas(2, name="db"))
     assert (found.nodes, found.pods) == (2, 4)
 
 
@@ -214,14 +214,14 @@ def test_pods_of_one_unbound_claim_go_to_one_node() -> None:
 
 
 def test_no_more_nodes_than_allowed_and_the_rest_is_not_helped() -> None:
-    found = asked(Template(sized()), replicas(30, cpu="1"), most=2)
+    found = asked(NodeTemplate(sized()), replicas(30, cpu="1"), most=2)
     assert (found.nodes, found.pods) == (2, 16)
 
 
 def test_no_nodes_for_pods_that_no_node_could_take() -> None:
     tainted = make_node("template").capacity(cpu="8", pods=110).taint("dedicated").obj()
-    assert asked(Template(tainted), replicas(3)).nodes == 0
-    assert asked(Template(sized()), [pod.claim("gone") for pod in replicas(2)]).nodes == 0
+    assert asked(NodeTemplate(tainted), replicas(3)).nodes == 0
+    assert asked(NodeTemplate(sized()), [pod.claim("gone") for pod in replicas(2)]).nodes == 0
 
 
 def test_replicas_of_a_stateful_set_are_one_group() -> None:
@@ -236,7 +236,7 @@ def test_a_template_after_a_node_has_its_drivers_and_daemons_and_not_its_trouble
     daemon = make_pod("agent").node("n1").owner("DaemonSet", "agent").obj()
     other = make_pod("other").node("n1").obj()
     csinode = make_csinode("n1").driver(EBS, 8).obj()
-    template = Template.like(Snapshot([node.obj(), csinode, daemon, other]), "n1")
+    template = NodeTemplate.from_node(Snapshot([node.obj(), csinode, daemon, other]), "n1")
     made = list(template.objects("new"))
     new, reported, agent = made
     assert isinstance(new, Node)
@@ -254,13 +254,13 @@ def test_daemons_of_a_template_follow_from_the_daemon_sets() -> None:
     bound = make_pod("agent").node_selector(disk="fast").obj()
     daemons = daemons_for(sized(), [everywhere, make_daemon_set("elsewhere", bound).obj()])
     assert [pod.metadata.owner_references[0].name for pod in daemons] == ["everywhere"]
-    made = list(Template(sized(), daemons=daemons).objects("new"))
+    made = list(NodeTemplate(sized(), daemons=daemons).objects("new"))
     assert [pod.spec.node_name for pod in made if isinstance(pod, Pod)] == ["new"]
 
 
 def test_a_template_needs_its_node() -> None:
     with pytest.raises(LookupError, match="'gone' is not in the snapshot"):
-        Template.like(Snapshot(), "gone")
+        NodeTemplate.from_node(Snapshot(), "gone")
 
 
 def test_nodes_with_the_least_room_are_filled_first_and_only_those_named() -> None:
@@ -280,6 +280,6 @@ def test_nodes_with_the_least_room_are_filled_first_and_only_those_named() -> No
 def test_nothing_is_bought_for_what_fits_nodes_that_are_there() -> None:
     snapshot = Snapshot([sized("n1")])
     groups = group_pods(snapshot, [pod.obj() for pod in replicas(12, cpu="1")])
-    (option,) = options(snapshot, [Template(sized())], groups, [10])
+    (option,) = options(snapshot, [NodeTemplate(sized())], groups, [10])
     assert (len(option.placed), option.estimate.nodes, option.helped) == (8, 1, 12)
     assert not snapshot.pods_on("n1")

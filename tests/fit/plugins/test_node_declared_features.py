@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.fit import PluginSet, Profile, Snapshot
-from bayplan.fit.events import Event
 from bayplan.fit.explanation import explain
-from bayplan.fit.hints import may_unblock
+from bayplan.fit.hints import ClusterEvent, may_unblock
 from bayplan.fit.plugins.node_declared_features import (
     HOST_NETWORK_USERS,
     NAME,
@@ -83,10 +82,10 @@ def test_a_node_that_declares_more_is_asked_again() -> None:
 def test_hints_heed_what_nodes_declare() -> None:
     old, new = declaring("n"), declaring("n", RESTART_ALL)
     snapshot = Snapshot([new], profile=Profile(plugins=ON))
-    assert may_unblock(snapshot, restarting(), [NAME], Event.of(old, new))
-    assert may_unblock(snapshot, restarting(), [NAME], Event.of(None, new))
-    assert not may_unblock(snapshot, restarting(), [NAME], Event.of(new, new))
-    assert not may_unblock(snapshot, restarting(), [NAME], Event.of(new, None))
+    assert may_unblock(snapshot, restarting(), [NAME], ClusterEvent.of(old, new))
+    assert may_unblock(snapshot, restarting(), [NAME], ClusterEvent.of(None, new))
+    assert not may_unblock(snapshot, restarting(), [NAME], ClusterEvent.of(new, new))
+    assert not may_unblock(snapshot, restarting(), [NAME], ClusterEvent.of(new, None))
 
 
 def test_the_refusal_is_kube_schedulers_and_told_in_detail() -> None:

@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 import bayplan
-from bayplan.fit import Snapshot
-from bayplan.fit.plugins.plugin import Plugin
+from bayplan.fit import PluginSet, Snapshot, preemption
+from bayplan.fit.plugins.plugin import SchedulerPlugin
 from bayplan.fit.plugins.registry import BY_NAME, FILTERS, PLUGINS, is_same_node
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import ContainerImage, Node, Taint
@@ -23,13 +23,11 @@ SOURCE = Path(bayplan.__file__).parent
 FOLDER = SOURCE / "fit" / "plugins"
 NAMES = frozenset(BY_NAME) | {name for one in PLUGINS for name in one.other_names}
 EXCEPT = {
-    "scheduler/config/args.py",  # what a configuration file tells each plugin, by its name there
-    "scheduler/config/wire.py",
     "recordings/privacy/wellknown.py",  # reasons of pods that a kubelet refuses
 }
 
 
-def module_of(plugin: Plugin) -> str:
+def module_of(plugin: SchedulerPlugin) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", plugin.name).lower()
 
 
@@ -40,9 +38,22 @@ def others() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("plugin", PLUGINS, ids=lambda one: one.name)
-def test_each_plugin_is_a_module_or_folder_of_its_name(plugin: Plugin) -> None:
+def test_each_plugin_is_a_module_or_folder_of_its_name(plugin: SchedulerPlugin) -> None:
     path = FOLDER / module_of(plugin)
-    assert path.with_suffix(".py").is_file() or (path / "plugin.py").is_file()
+    assert path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [one for one in (*PLUGINS, preemption.PLUGIN) if one.arguments],
+    ids=lambda one: one.name,
+)
+def test_without_arguments_a_plugin_reads_the_defaults(plugin: SchedulerPlugin) -> None:
+    assert plugin.arguments is not None
+    compiled, warnings = plugin.arguments.read({}, "args")
+    assert compiled == type(compiled)() == PluginSet().args_of(type(compiled))
+    assert hash(compiled) == hash(type(compiled)())
+    assert warnings == ()
 
 
 def test_nobody_else_names_a_plugin() -> None:

@@ -9,8 +9,8 @@ import pytest
 from bayplan.fit import Decision, Snapshot
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.evaluation.verdicts import verdicts
-from bayplan.fit.plugin_set import PluginSet
 from bayplan.fit.preemption import preempt
+from bayplan.fit.profile import PluginSet
 from bayplan.fit.state.cluster import TIE_BITS
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.meta import KubeObject, ObjectMeta

@@ -9,34 +9,36 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from bayplan.client.informers import Change
-from bayplan.images.agent.node import NodeImageOptions, NodeImages, Surroundings
+from bayplan.images.agent.node import AgentDependencies, NodeImageAgent, NodeImageOptions
 from bayplan.images.manager.manager import ImageWaiting
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageKey
 from tests.clocks import VirtualClock
-from tests.images.desk import Desk, PaperCluster, pod_of
+from tests.images.in_memory_runtime import InMemoryRuntime
+from tests.images.manager_fixture import FakeCluster, ManagerFixture, pod_of
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import Push
 from tests.images.peers.service import running_bayplan_cri
-from tests.images.shelf import ShelfRuntime
 from tests.patience import PATIENCE
 
 APP = Image("sha256:app", ("app:1",), size=5)
 
 
-def node_images(shelf: ShelfRuntime, folder: Path, *, gate: bool = True) -> NodeImages:
-    cluster, clock = PaperCluster(), VirtualClock()
+def node_images(shelf: InMemoryRuntime, folder: Path, *, gate: bool = True) -> NodeImageAgent:
+    cluster, clock = FakeCluster(), VirtualClock()
     options = NodeImageOptions("n1", folder, use_handlers=gate, probe=shelf.disk)
-    around = Surroundings(shelf, cluster, cluster, clock, CollectorRegistry())
-    return NodeImages(options, around)
+    around = AgentDependencies(shelf, cluster, cluster, clock, CollectorRegistry())
+    return NodeImageAgent(options, around)
 
 
 @pytest.fixture
-def shelf() -> ShelfRuntime:
-    return ShelfRuntime(offers={("app:1", ""): APP})
+def shelf() -> InMemoryRuntime:
+    return InMemoryRuntime(offers={("app:1", ""): APP})
 
 
-async def test_a_runtime_that_comes_late_is_waited_for(shelf: ShelfRuntime, tmp_path: Path) -> None:
+async def test_a_runtime_that_comes_late_is_waited_for(
+    shelf: InMemoryRuntime, tmp_path: Path
+) -> None:
     shelf.broken = "ListImages"
     node = node_images(shelf, tmp_path)
     clock = node.manager.clock
@@ -50,7 +52,7 @@ async def test_a_runtime_that_comes_late_is_waited_for(shelf: ShelfRuntime, tmp_
 
 
 async def test_a_pod_that_is_replaced_under_its_name_is_served_anew(
-    shelf: ShelfRuntime, tmp_path: Path
+    shelf: InMemoryRuntime, tmp_path: Path
 ) -> None:
     node = node_images(shelf, tmp_path)
     old, new = pod_of("app:1"), pod_of("app:1")
@@ -64,7 +66,7 @@ async def test_a_pod_that_is_replaced_under_its_name_is_served_anew(
 
 
 async def test_records_that_cannot_be_written_are_told_of_and_tried_again(
-    shelf: ShelfRuntime, tmp_path: Path
+    shelf: InMemoryRuntime, tmp_path: Path
 ) -> None:
     node = node_images(shelf, tmp_path)
     clock = node.manager.clock
@@ -81,22 +83,26 @@ async def test_records_that_cannot_be_written_are_told_of_and_tried_again(
     assert await node.pods.in_use() == {APP.key}
 
 
-async def test_a_broken_ledger_does_not_end_the_rounds(shelf: ShelfRuntime, tmp_path: Path) -> None:
+async def test_a_broken_ledger_does_not_end_the_rounds(
+    shelf: InMemoryRuntime, tmp_path: Path
+) -> None:
     node = node_images(shelf, tmp_path)
-    node.ledger.path.write_text("{")
-    assert not await node.housekeeping.round()
-    node.ledger.path.unlink()
-    assert await node.housekeeping.round()
+    node.gate_file.path.write_text("{")
+    assert not await node.gc_loop.round()
+    node.gate_file.path.unlink()
+    assert await node.gc_loop.round()
 
 
-async def test_a_switched_gate_is_noted_at_the_start(shelf: ShelfRuntime, tmp_path: Path) -> None:
+async def test_a_switched_gate_is_noted_at_the_start(
+    shelf: InMemoryRuntime, tmp_path: Path
+) -> None:
     shelf.images[ImageKey("sha256:app", "kata")] = APP
     await node_images(shelf, tmp_path, gate=True).start()
     node = node_images(shelf, tmp_path, gate=False)
     await node.start()
-    await node.housekeeping.round()
-    assert node.ledger.owed
-    assert isinstance(node.manager.cluster, PaperCluster)
+    await node.gc_loop.round()
+    assert node.gate_file.needs_clean_up
+    assert isinstance(node.manager.cluster, FakeCluster)
     assert node.manager.cluster.reasons() == ["ImageCleanUpOwed"]
 
 
@@ -108,14 +114,14 @@ async def test_a_restarted_runtime_still_has_its_images_and_is_found_again(
     home.mkdir()
     socket = tmp_path / "cri.sock"
     async with CriRuntime(str(socket), timeout=PATIENCE) as runtime:
-        desk = Desk(runtime, tmp_path / "state")
+        fixture = ManagerFixture(runtime, tmp_path / "state")
         with running_bayplan_cri(home, socket):
-            assert (await desk.ready(pod_of(image.name))).pulled
-        gone = await desk.waiting(pod_of(image.name, "unlucky"))
+            assert (await fixture.ready(pod_of(image.name))).pulled
+        gone = await fixture.waiting(pod_of(image.name, "unlucky"))
         assert gone.reason == "ImageInspectError"
         assert "UNAVAILABLE" in gone.message
         with running_bayplan_cri(home, socket):
             async with asyncio.timeout(PATIENCE):
-                while isinstance(await desk.ensure(pod_of(image.name, "lucky")), ImageWaiting):
+                while isinstance(await fixture.ensure(pod_of(image.name, "lucky")), ImageWaiting):
                     pass  # gRPC needs a moment to find the socket again
-            assert not (await desk.ready(pod_of(image.name, "lucky"))).pulled
+            assert not (await fixture.ready(pod_of(image.name, "lucky"))).pulled

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from bayplan.base.clock import WallClock
-from bayplan.base.pacing import Backoff
+from bayplan.base.flowcontrol import ExponentialBackoff
 from bayplan.client.client import Client, connect
 from bayplan.client.errors import UnreachableError
 from bayplan.client.verbs.writes import merge
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.images.agent.node import NodeImageOptions, serve_node
-from bayplan.images.agent.node_status import MOST_NAMES, NO_LIMIT, ImageTeller, told_images
-from bayplan.images.collection import DiskUsage
+from bayplan.images.agent.node_status import MAX_NAMES, NO_LIMIT, NodeImagesReporter, status_images
+from bayplan.images.image_gc import DiskUsage
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageRuntime, ImageSpec
 from bayplan.kube.nodes import ContainerImage, Node
@@ -31,9 +31,9 @@ from bayplan.kube.pods import Pod
 from tests.builders import make_node
 from tests.cli.commands import command
 from tests.clocks import VirtualClock
+from tests.images.in_memory_runtime import InMemoryRuntime
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import push_for_all
-from tests.images.shelf import ShelfRuntime
 from tests.patience import PATIENCE
 from tests.scheduler.running import pod
 
@@ -48,27 +48,27 @@ def image(number: int, size: int, handler: str = "", name: str = "") -> Image:
 
 def test_the_largest_come_first_and_no_more_than_may() -> None:
     images = [image(number, size=number) for number in range(1, 61)]
-    told = told_images(images)
+    told = status_images(images)
     assert [one.size_bytes for one in told] == list(range(60, 10, -1))
-    assert len(told_images(images, NO_LIMIT)) == 60
-    assert told_images(images, 0) == []
+    assert len(status_images(images, NO_LIMIT)) == 60
+    assert status_images(images, 0) == []
 
 
 def test_an_image_is_told_by_its_tags_then_its_digests() -> None:
     tags = tuple(f"r.example/app:{n}" for n in (3, 1, 2))
     digests = tuple(f"r.example/app@sha256:{n}" for n in "cab")
-    (told,) = told_images([Image("sha256:1", tags, digests, 7)])
+    (told,) = status_images([Image("sha256:1", tags, digests, 7)])
     assert told.names == [*sorted(tags), *sorted(digests)[:2]]
 
 
 def test_an_image_without_a_name_is_left_out() -> None:
-    assert told_images([Image("sha256:1", (), (), 7)]) == []
+    assert status_images([Image("sha256:1", (), (), 7)]) == []
 
 
 def test_a_plain_name_is_the_default_handlers_and_others_say_their_handler() -> None:
     name = "r.example/both"
     plain, other = image(1, 100, name=name), image(2, 900, "wcow-2019", name=name)
-    first, second = told_images([plain, other])
+    first, second = status_images([plain, other])
     digest = other.digests[0]
     assert first.names == [digest, f"{name}:1,wcow-2019", f"{digest},wcow-2019"]
     assert second.names == [f"{name}:1", plain.digests[0]]
@@ -77,7 +77,7 @@ def test_a_plain_name_is_the_default_handlers_and_others_say_their_handler() -> 
 def test_without_the_default_handler_the_smallest_variant_has_the_plain_name() -> None:
     name = "r.example/both"
     large, small = image(1, 900, "wcow-2019", name), image(2, 100, "wcow-2022", name)
-    told = told_images([large, small])
+    told = status_images([large, small])
     assert sizes(told)[f"{name}:1"] == 100
     assert sizes(told)[f"{name}:1,wcow-2019"] == 900
 
@@ -102,12 +102,12 @@ images_of_a_node = st.lists(
 
 @given(images_of_a_node, st.integers(-1, 15))
 def test_every_name_is_told_once_and_every_list_is_bounded(images: list[Image], limit: int) -> None:
-    told = told_images(images, limit)
+    told = status_images(images, limit)
     assert len(told) == (len(images) if limit == NO_LIMIT else min(limit, len(images)))
-    assert all(len(one.names) <= MOST_NAMES for one in told)
+    assert all(len(one.names) <= MAX_NAMES for one in told)
     names = [name for one in told for name in one.names if "," not in name]
     assert len(names) == len(set(names))
-    assert told == told_images(list(reversed(images)), limit)
+    assert told == status_images(list(reversed(images)), limit)
 
 
 @dataclass
@@ -122,7 +122,7 @@ class PaperStatus:
         self._break()
         return self.told
 
-    async def tell(self, images: Sequence[ContainerImage]) -> None:
+    async def update(self, images: Sequence[ContainerImage]) -> None:
         self._break()
         self.told = list(images)
         self.writes += 1
@@ -136,11 +136,11 @@ class Telling:
     """A teller with everything around it on paper."""
 
     def __init__(self) -> None:
-        self.shelf = ShelfRuntime.of([image(1, 5)])
+        self.shelf = InMemoryRuntime.of([image(1, 5)])
         self.status = PaperStatus()
         self.clock = VirtualClock()
-        backoff = Backoff(Random(1), 10, 300)
-        self.teller = ImageTeller(self.shelf, self.status, self.clock, backoff)
+        backoff = ExponentialBackoff(Random(1), 10, 300)
+        self.teller = NodeImagesReporter(self.shelf, self.status, self.clock, backoff)
 
 
 async def test_it_is_told_when_something_has_changed_and_only_then() -> None:
@@ -156,7 +156,7 @@ async def test_it_is_told_when_something_has_changed_and_only_then() -> None:
 
 async def test_what_the_server_knows_already_is_not_told_again() -> None:
     it = Telling()
-    it.status.told = told_images([image(1, 5)])
+    it.status.told = status_images([image(1, 5)])
     await it.teller.round()
     assert it.status.writes == 0
 
@@ -194,7 +194,9 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Client]:
     kubeconfig = tmp_path / "kubeconfig"
     async with ApiServer(ServerConfig(kubeconfig=kubeconfig)), connect(kubeconfig) as client:
         for name in ("n1", "n2"):
-            await client.create(make_node(name).capacity(cpu="4", memory="8Gi", pods="9").obj())
+            await client.create(
+                make_node(name).capacity(cpu="4", pull_manager="8Gi", pods="9").obj()
+            )
         yield client
 
 
@@ -251,7 +253,7 @@ async def test_a_real_runtimes_images_are_told_over_https_and_nothing_else_is_to
 async def test_the_scheduler_puts_a_pod_where_its_image_is(cluster: Client, tmp_path: Path) -> None:
     name = "registry.example/model:1"
     held = image(1, 2 * GIB, name="registry.example/model")
-    shelf = ShelfRuntime.of([held], capacity=100 * GIB)
+    shelf = InMemoryRuntime.of([held], capacity=100 * GIB)
     async with agent(cluster, shelf, tmp_path, "n2"):
         await until_told(cluster, "n2", name)
         async with command(tmp_path, "scheduler"):

@@ -23,10 +23,10 @@ from tests.cli.commands import command
 from tests.deploy.audit import Audit
 from tests.deploy.made import made
 from tests.images.agent.test_story import NODE, until_told
-from tests.images.desk import PaperCluster, pod_of
+from tests.images.manager_fixture import FakeCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
-from tests.node.running import EBS_KEY, node
+from tests.node.running_agent import EBS_KEY, node
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole
@@ -80,7 +80,7 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
 
 async def _pulls(admin: Client, image: str, host: str) -> None:
     """A pod with a secret gets its image."""
-    paper = PaperCluster()
+    paper = FakeCluster()
     paper.add_secret("good", host, USER, PASSWORD)
     secret = paper.secrets["default/good"]
     secret.metadata.uid = ""

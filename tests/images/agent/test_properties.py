@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.images.agent.pod_images import PodImages
-from bayplan.images.collection import CollectionPolicy, Collector
+from bayplan.images.image_gc import ImageGCManager, ImageGCPolicy
 from bayplan.images.runtime.objects import Image
-from tests.images.desk import Desk, pod_of
-from tests.images.shelf import ShelfRuntime
+from tests.images.in_memory_runtime import InMemoryRuntime
+from tests.images.manager_fixture import ManagerFixture, pod_of
 
 pytestmark = pytest.mark.whole
 
@@ -33,7 +33,7 @@ STEPS = st.one_of(
 )
 
 
-def full_shelf() -> ShelfRuntime:
+def full_shelf() -> InMemoryRuntime:
     """A runtime that has every image for every handler; a's content is the same for all."""
     offers = {
         (name, handler): Image(
@@ -42,7 +42,7 @@ def full_shelf() -> ShelfRuntime:
         for name in IMAGES
         for handler in CLASSES.values()
     }
-    return ShelfRuntime(offers=offers)
+    return InMemoryRuntime(offers=offers)
 
 
 @given(st.lists(STEPS, max_size=14))
@@ -51,11 +51,11 @@ async def test_no_live_pod_loses_its_image(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[object, ...]]
 ) -> None:
     shelf = full_shelf()
-    desk = Desk(shelf, Path(tmp_path_factory.mktemp("state")))
-    desk.cluster.handlers = {name: handler for name, handler in CLASSES.items() if name}
-    pods = PodImages(desk.manager, desk.clock)
-    collector = Collector(
-        shelf, desk.clock, CollectionPolicy(1, 0), shelf.disk, pods.in_use, pods.lock
+    fixture = ManagerFixture(shelf, Path(tmp_path_factory.mktemp("state")))
+    fixture.cluster.handlers = {name: handler for name, handler in CLASSES.items() if name}
+    pods = PodImages(fixture.manager, fixture.clock)
+    collector = ImageGCManager(
+        shelf, fixture.clock, ImageGCPolicy(1, 0), shelf.disk, pods.in_use, pods.lock
     )
     living: dict[str, tuple[str, str]] = {}
     for step in steps:
@@ -69,14 +69,14 @@ async def test_no_live_pod_loses_its_image(
                 living.pop(name, None)
                 pods.pod_gone(f"uid-{name}")
             case ("collect", float(seconds)):
-                await desk.clock.advance(seconds)
+                await fixture.clock.advance(seconds)
                 await collector.collect()
         await pods.settled()
         needed = {shelf.offers[wanted].key for wanted in living.values()}
         assert await pods.in_use() == needed
         assert needed <= set(shelf.images)
-    await collector.look()
-    await desk.clock.advance(600)
+    await collector.refresh()
+    await fixture.clock.advance(600)
     await collector.collect()
     assert set(shelf.images) == {shelf.offers[wanted].key for wanted in living.values()}
     await pods.stop()

@@ -9,29 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.images.agent.housekeeping import (
-    GateLedger,
+from bayplan.images.agent.image_gc_loop import (
     GateState,
+    GateStateFile,
     UnreadableGateStateError,
     next_state,
 )
-from bayplan.images.agent.reset import Reset, choose_pods, stale_images
-from bayplan.images.credentials.memory import PullMemory, Verification
-from bayplan.images.credentials.records import PullKey, RecordFiles
+from bayplan.images.agent.reset import ImageReset, select_pods, stale_images
+from bayplan.images.credentials.pull_manager import CredentialVerification, ImagePullManager
+from bayplan.images.credentials.records import PullKey, PullRecordFiles
 from bayplan.images.runtime.objects import Image, ImageKey, ImageSpec
 from bayplan.kube.pods import Pod
 from tests.builders import make_pod
 from tests.clocks import VirtualClock
-from tests.images.desk import Desk, pod_of
-from tests.images.shelf import ShelfRuntime
+from tests.images.in_memory_runtime import InMemoryRuntime
+from tests.images.manager_fixture import ManagerFixture, pod_of
 
 PROCESS = Image("sha256:2022", ("app:1",), size=5, handler="process")
 DEFAULT = Image("sha256:linux", ("app:1",), size=7)
 PAUSE = Image("sha256:pause", ("pause:1",), size=1, pinned=True)
 
 
-def shelf_with(*images: Image) -> ShelfRuntime:
-    shelf = ShelfRuntime.of(images)
+def shelf_with(*images: Image) -> InMemoryRuntime:
+    shelf = InMemoryRuntime.of(images)
     shelf.offers = {("app:1", image.handler): image for image in (PROCESS, DEFAULT)}
     return shelf
 
@@ -39,7 +39,7 @@ def shelf_with(*images: Image) -> ShelfRuntime:
 class Workload:
     """The pods of a node; deleting one takes its containers from the runtime."""
 
-    def __init__(self, shelf: ShelfRuntime, *pods: Pod) -> None:
+    def __init__(self, shelf: InMemoryRuntime, *pods: Pod) -> None:
         self.shelf = shelf
         self.pods = list(pods)
         self.deleted: list[str] = []
@@ -52,10 +52,12 @@ class Workload:
         self.shelf.in_use = set()
 
 
-def reset(shelf: ShelfRuntime, folder: Path, workload: Workload | None = None) -> Reset:
+def reset(shelf: InMemoryRuntime, folder: Path, workload: Workload | None = None) -> ImageReset:
     clock = VirtualClock()
-    memory = PullMemory(RecordFiles(folder), Verification(), clock)
-    return Reset(shelf, memory, GateLedger.in_state_dir(folder), clock, workload, "n1")
+    pull_manager = ImagePullManager(PullRecordFiles(folder), CredentialVerification(), clock)
+    return ImageReset(
+        shelf, pull_manager, GateStateFile.in_state_dir(folder), clock, workload, "n1"
+    )
 
 
 def owned_pod(name: str, runtime_class: str | None) -> Pod:
@@ -65,27 +67,29 @@ def owned_pod(name: str, runtime_class: str | None) -> Pod:
 
 
 def test_a_first_start_owes_nothing(tmp_path: Path) -> None:
-    ledger = GateLedger(tmp_path / "gate.json")
-    assert not ledger.owed
-    assert not ledger.started([DEFAULT, PROCESS], enabled=True).clean_up_owed
+    gate_file = GateStateFile(tmp_path / "gate.json")
+    assert not gate_file.needs_clean_up
+    assert not gate_file.record_start([DEFAULT, PROCESS], enabled=True).clean_up_owed
 
 
 def test_on_off_on_owes_until_it_is_paid(tmp_path: Path) -> None:
-    ledger = GateLedger(tmp_path / "gate.json")
-    ledger.started([PROCESS], enabled=True)
-    assert ledger.started([PROCESS], enabled=False).clean_up_owed
-    assert ledger.started([PROCESS], enabled=False).clean_up_owed, "a restart pays nothing"
-    assert ledger.started([PROCESS], enabled=True).clean_up_owed, "switching back pays nothing"
-    ledger.settle()
-    assert not ledger.owed
-    assert not ledger.started([PROCESS], enabled=True).clean_up_owed
-    assert ledger.started([DEFAULT], enabled=False).clean_up_owed
+    gate_file = GateStateFile(tmp_path / "gate.json")
+    gate_file.record_start([PROCESS], enabled=True)
+    assert gate_file.record_start([PROCESS], enabled=False).clean_up_owed
+    assert gate_file.record_start([PROCESS], enabled=False).clean_up_owed, "a restart pays nothing"
+    assert gate_file.record_start([PROCESS], enabled=True).clean_up_owed, (
+        "switching back pays nothing"
+    )
+    gate_file.mark_cleaned_up()
+    assert not gate_file.needs_clean_up
+    assert not gate_file.record_start([PROCESS], enabled=True).clean_up_owed
+    assert gate_file.record_start([DEFAULT], enabled=False).clean_up_owed
 
 
 def test_a_switch_on_an_empty_node_owes_nothing(tmp_path: Path) -> None:
-    ledger = GateLedger(tmp_path / "gate.json")
-    ledger.started([], enabled=True)
-    assert not ledger.started([PAUSE], enabled=False).clean_up_owed
+    gate_file = GateStateFile(tmp_path / "gate.json")
+    gate_file.record_start([], enabled=True)
+    assert not gate_file.record_start([PAUSE], enabled=False).clean_up_owed
 
 
 def test_a_lost_ledger_with_handlers_images_and_the_gate_off_owes() -> None:
@@ -97,7 +101,7 @@ def test_a_broken_ledger_is_named(tmp_path: Path) -> None:
     path = tmp_path / "gate.json"
     path.write_text("{")
     with pytest.raises(UnreadableGateStateError, match=r"gate\.json"):
-        GateLedger(path).read()
+        GateStateFile(path).read()
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=8))
@@ -110,31 +114,31 @@ def test_a_debt_exists_exactly_if_the_gate_was_ever_switched(starts: list[bool])
 
 async def test_the_gate_on_off_on_with_the_clean_up_between(tmp_path: Path) -> None:
     shelf = shelf_with(PAUSE)
-    ledger = GateLedger.in_state_dir(tmp_path)
-    desk = Desk(shelf, tmp_path)
-    desk.cluster.handlers = {"ws2022": "process"}
+    gate_file = GateStateFile.in_state_dir(tmp_path)
+    fixture = ManagerFixture(shelf, tmp_path)
+    fixture.cluster.handlers = {"ws2022": "process"}
     pod = pod_of("app:1", runtime_class="ws2022")
 
-    ledger.started(await shelf.list_images(), enabled=True)
-    assert (await desk.ready(pod)).key == PROCESS.key
+    gate_file.record_start(await shelf.list_images(), enabled=True)
+    assert (await fixture.ready(pod)).key == PROCESS.key
 
-    desk.gate = False
-    desk.restart()
-    assert ledger.started(await shelf.list_images(), enabled=False).clean_up_owed
-    assert (await desk.ready(pod)).key == DEFAULT.key
+    fixture.gate = False
+    fixture.restart()
+    assert gate_file.record_start(await shelf.list_images(), enabled=False).clean_up_owed
+    assert (await fixture.ready(pod)).key == DEFAULT.key
     assert set(shelf.images) == {PAUSE.key, PROCESS.key, DEFAULT.key}
     report = await reset(shelf, tmp_path).run()
     assert report.complete
     assert set(shelf.images) == {PAUSE.key}
     assert report.removed == (PROCESS.key, DEFAULT.key)
-    assert not ledger.owed
-    assert (await desk.ready(pod)).pulled
+    assert not gate_file.needs_clean_up
+    assert (await fixture.ready(pod)).pulled
 
-    desk.gate = True
-    desk.restart()
-    assert ledger.started(await shelf.list_images(), enabled=True).clean_up_owed
+    fixture.gate = True
+    fixture.restart()
+    assert gate_file.record_start(await shelf.list_images(), enabled=True).clean_up_owed
     assert (await reset(shelf, tmp_path).run()).complete
-    assert (await desk.ready(pod)).key == PROCESS.key
+    assert (await fixture.ready(pod)).key == PROCESS.key
     assert set(shelf.images) == {PAUSE.key, PROCESS.key}
 
 
@@ -153,40 +157,40 @@ async def test_what_a_pod_without_a_class_uses_stays_and_owes_nothing(tmp_path: 
     shelf.in_use = {DEFAULT.key}
     plain = owned_pod("plain", None)
     plain.spec.containers[0].image = "app:1"
-    ledger = GateLedger.in_state_dir(tmp_path)
-    ledger.started([PROCESS], enabled=True)
-    ledger.started([PROCESS], enabled=False)
+    gate_file = GateStateFile.in_state_dir(tmp_path)
+    gate_file.record_start([PROCESS], enabled=True)
+    gate_file.record_start([PROCESS], enabled=False)
     work = reset(shelf, tmp_path, Workload(shelf, plain))
-    work.memory.begin(PullKey("app:1"))
-    work.memory.succeeded(PullKey("app:1"), DEFAULT.key, None)
+    work.pull_manager.record_pull_intent(PullKey("app:1"))
+    work.pull_manager.record_image_pulled(PullKey("app:1"), DEFAULT.key, None)
     report = await work.run()
     assert report.complete
     assert set(shelf.images) == {DEFAULT.key}
-    assert work.memory.counts() == (0, 1), "who may use it is still known"
-    assert not ledger.owed
+    assert work.pull_manager.counts() == (0, 1), "who may use it is still known"
+    assert not gate_file.needs_clean_up
 
 
 async def test_the_records_of_what_is_gone_are_forgotten(tmp_path: Path) -> None:
     shelf = shelf_with(PROCESS)
     work = reset(shelf, tmp_path)
-    work.memory.begin(PullKey("app:1", "process"))
-    work.memory.succeeded(PullKey("app:1", "process"), PROCESS.key, None)
+    work.pull_manager.record_pull_intent(PullKey("app:1", "process"))
+    work.pull_manager.record_image_pulled(PullKey("app:1", "process"), PROCESS.key, None)
     assert isinstance(work.clock, VirtualClock)
     await work.clock.advance(1)
     assert (await work.run()).records_forgotten == 1
-    assert work.memory.counts() == (0, 0)
+    assert work.pull_manager.counts() == (0, 0)
 
 
 def test_a_pod_that_is_going_anyway_is_not_waited_for() -> None:
     going = make_pod("going").node("n1").runtime_class("ws2022").terminating().obj()
-    chosen = choose_pods([going], without_controller=False)
+    chosen = select_pods([going], without_controller=False)
     assert (chosen.restart, chosen.leave) == ((), ())
 
 
 def test_only_pinned_images_and_those_of_pods_that_stay_are_not_stale() -> None:
     plain = owned_pod("plain", None)
     plain.spec.containers[0].image = "docker.io/library/app:1"
-    chosen = choose_pods([plain], without_controller=False)
+    chosen = select_pods([plain], without_controller=False)
     default = replace(DEFAULT, tags=("docker.io/library/app:1",))
     process = replace(PROCESS, tags=("docker.io/library/app:1",))
     assert stale_images([default, process, PAUSE], chosen) == {PROCESS.key}
@@ -197,16 +201,16 @@ async def test_a_pod_that_would_not_come_back_is_left_alone(tmp_path: Path) -> N
     bare.spec.runtime_class_name = "ws2022"
     shelf = shelf_with(PROCESS, DEFAULT)
     shelf.in_use = {PROCESS.key}
-    ledger = GateLedger.in_state_dir(tmp_path)
-    ledger.started([PROCESS], enabled=True)
-    ledger.started([PROCESS], enabled=False)
+    gate_file = GateStateFile.in_state_dir(tmp_path)
+    gate_file.record_start([PROCESS], enabled=True)
+    gate_file.record_start([PROCESS], enabled=False)
     workload = Workload(shelf, bare)
     report = await reset(shelf, tmp_path, workload).run()
     assert (workload.deleted, [pod.name for pod in report.pods.leave]) == ([], ["bare"])
     assert report.remaining == (PROCESS.key,)
     assert not report.complete
-    assert ledger.owed, "what is still in use keeps the debt open"
-    assert [pod.name for pod in choose_pods([bare], without_controller=True).restart] == ["bare"]
+    assert gate_file.needs_clean_up, "what is still in use keeps the debt open"
+    assert [pod.name for pod in select_pods([bare], without_controller=True).restart] == ["bare"]
 
 
 async def test_a_removal_that_fails_keeps_the_debt_open(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ from bayplan.client.client import Client, connect
 from bayplan.client.verbs.writes import deletion
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
-from bayplan.images.agent.live import SECRETS, LiveWorkloads
+from bayplan.images.agent.live import SECRETS, LiveNodePods
 from bayplan.images.agent.node import NodeImageOptions, serve_node
-from bayplan.images.collection import CollectionPolicy
+from bayplan.images.image_gc import ImageGCPolicy
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import Image, ImageSpec
 from bayplan.kube.events import Event
@@ -30,7 +30,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.workloads import RuntimeClass
 from tests.builders import make_node
 from tests.clocks import VirtualClock
-from tests.images.desk import PaperCluster, pod_of
+from tests.images.manager_fixture import FakeCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push, push_for_all
 from tests.images.peers.process import running
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.whole
 
 NODE = "n1"
 HANDLERS = {"ws2019": "wcow-2019", "ws2022": "wcow-2022"}
-EVERYTHING_GOES = CollectionPolicy(high_percent=0, low_percent=0)
+EVERYTHING_GOES = ImageGCPolicy(high_percent=0, low_percent=0)
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ async def test_pull_secrets_are_read_from_the_api(
     cluster: Client, runtime: CriRuntime, guarded_registry: Registry, push: Push, tmp_path: Path
 ) -> None:
     image = push(guarded_registry, "private-story:1")
-    paper = PaperCluster()
+    paper = FakeCluster()
     paper.add_secret("good", guarded_registry.host, USER, PASSWORD)
     secret = paper.secrets["default/good"]
     secret.metadata.uid = ""
@@ -195,7 +195,7 @@ async def test_the_command_serves_a_node_and_ends_when_told(
     command = [sys.executable, "-c", "from bayplan.cli.main import main; main()", "node-agent"]
     options = ["--images", "--node", NODE, "--socket", runtime.socket]
     options += ["--kubeconfig", str(tmp_path / "kubeconfig"), "--state-dir", str(tmp_path / "s")]
-    with running([*command, *options], "serving the images of node n1") as agent_process:
+    with running([*command, *options], "managing the images of node n1") as agent_process:
         await create_pod(cluster, name, "on-2022", "ws2022")
         await until_told(cluster, "Pulled", "on-2022")
     assert agent_process.process.returncode == 0
@@ -204,7 +204,7 @@ async def test_the_command_serves_a_node_and_ends_when_told(
 
 
 async def test_the_pods_of_a_node_are_found_and_deleted_by_identity(cluster: Client) -> None:
-    workloads = LiveWorkloads(cluster)
+    workloads = LiveNodePods(cluster)
     pod = await create_pod(cluster, "app:1", "web", "ws2019")
     assert [found.name for found in await workloads.pods_on(NODE)] == ["web"]
     assert await workloads.pods_on("other") == []

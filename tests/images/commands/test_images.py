@@ -74,8 +74,8 @@ def test_an_absent_image_is_a_no_that_says_where_it_is(images: Bayplan, registry
     images("pull", "--runtime", "wcow-2022", name)
     code, _, errors = images("status", name)
     assert code == 1
-    assert "no such image for the default runtime handler" in errors
-    assert "it is here for 'wcow-2022', see --runtime" in errors
+    assert "image not found for the default runtime handler" in errors
+    assert "it exists for 'wcow-2022', see --runtime" in errors
     assert images("rm", name)[0] == 1
     assert images("info", name, "--runtime", "wcow-2019")[0] == 1
 
@@ -139,7 +139,7 @@ def test_platform_says_what_is_on_offer_if_nothing_fits(
     image = push(registry, "cli:7")
     code, out, errors = images("info", "--platform", image.name)
     assert code == 1
-    assert "wcow-2019: no manifest matches under process isolation; on offer: linux/" in errors
+    assert "wcow-2019: no manifest matches under process isolation; available: linux/" in errors
     assert out.splitlines()[0].split() == ["RUNTIME", "WANTED", "GETS", "MANIFEST", "SIZE"]
     config = tmp_path / "config.toml"
     config.write_text(CONFIG)
@@ -171,14 +171,14 @@ def test_credentials_from_the_command_line_and_from_a_file(
         (("pull", "app", "--creds", "a:b", "--auth", "YTpi"), "only one of"),
         (("pull", "app", "--auth", "%"), "base64"),
         (("pull", "app", "--docker-config", "/no/such/file"), "No such file"),
-        (("rm",), "name images"),
-        (("rm", "app", "--prune"), "name images"),
+        (("rm",), "give images"),
+        (("rm", "app", "--prune"), "give images"),
         (("gc", "--high", "10", "--low", "20"), "above the high one"),
         (("list", "--feature-gates", "NoSuchGate=true"), "unknown feature gate"),
-        (("info", "app", "--config", "x"), "only --platform"),
+        (("info", "app", "--config", "x"), "--config: needs --platform"),
         (
             ("status", "app", "--runtime", "x", "--feature-gates", "RuntimeClassInImageCriApi=0"),
-            "no handler can be named",
+            "RuntimeClassInImageCriApi, which is off",
         ),
     ],
 )

@@ -38,12 +38,12 @@ def test_a_bad_configuration_of_plugins_is_named_by_its_place(
 def test_plugins_need_both_a_configuration_and_programs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "neither does without" in refused(capsys, PROGRAMS, str(tmp_path))
+    assert "must be given together" in refused(capsys, PROGRAMS, str(tmp_path))
     config = tmp_path / "c.yaml"
     config.write_text(BAD)
-    assert "neither does without" in refused(capsys, CONFIG, str(config))
+    assert "must be given together" in refused(capsys, CONFIG, str(config))
     nowhere = refused(capsys, CONFIG, str(config), PROGRAMS, str(tmp_path / "none"))
-    assert "is no directory" in nowhere
+    assert "is not a directory" in nowhere
 
 
 def test_a_bound_of_less_than_all_images_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from bayplan.cli.main import run
 from bayplan.client.client import Client, connect
 from bayplan.client.objects import uid_of
 from bayplan.client.resources import Untyped, untyped
-from bayplan.images.agent.housekeeping import GateLedger
+from bayplan.images.agent.image_gc_loop import GateStateFile
 from bayplan.images.runtime.objects import Image
 from bayplan.kube.meta import ObjectMeta, OwnerReference
 from bayplan.kube.pods import Pod
@@ -83,11 +83,11 @@ def with_client(kubeconfig: Path, work: Callable[[Client], Awaitable[T]]) -> T:
     return asyncio.run(do())
 
 
-def owe(state_dir: Path) -> GateLedger:
-    ledger = GateLedger.in_state_dir(state_dir)
-    ledger.started([APP], enabled=True)
-    ledger.started([APP], enabled=False)
-    return ledger
+def owe(state_dir: Path) -> GateStateFile:
+    gate_file = GateStateFile.in_state_dir(state_dir)
+    gate_file.record_start([APP], enabled=True)
+    gate_file.record_start([APP], enabled=False)
+    return gate_file
 
 
 def test_pods_are_restarted_images_removed_and_the_debt_settled(
@@ -102,7 +102,7 @@ def test_pods_are_restarted_images_removed_and_the_debt_settled(
     common = ["--socket", bayplan_socket, "--timeout", "30", "--state-dir", str(tmp_path / "s")]
     image = push(registry, "cli-reset:1")
     assert run(["images", "pull", image.name, "--runtime", "kata", *common]) == 0
-    ledger = owe(tmp_path / "s")
+    gate_file = owe(tmp_path / "s")
     capsys.readouterr()
 
     assert run(["images", "list", *common]) == 0
@@ -117,11 +117,11 @@ def test_pods_are_restarted_images_removed_and_the_debt_settled(
     pods = with_client(kubeconfig, _pods)
     assert pods.get("owned", True), "it is being deleted, or gone"
     assert pods["bare"] is False
-    assert ledger.owed, "the pod that was left alone may have the wrong image"
+    assert gate_file.needs_clean_up, "the pod that was left alone may have the wrong image"
 
     assert run(["images", "reset", "--bare-pods", *cluster, *common]) == 0
     assert "pod default/bare: restarted" in capsys.readouterr().out
-    assert not ledger.owed
+    assert not gate_file.needs_clean_up
 
     assert run(["images", "list", *common]) == 0
     assert "warning" not in capsys.readouterr().err

@@ -17,14 +17,14 @@ from bayplan.images.credentials.keyring import (
     keyring_of_file,
     keyring_of_secret,
 )
-from bayplan.images.registry.credentials import Credentials
+from bayplan.images.registry.credentials import RegistryCredentials
 from bayplan.images.runtime.objects import RegistryAuth
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.secrets import DOCKER_CONFIG_JSON_TYPE, DOCKER_CONFIG_TYPE, Secret
 
 
 def keyring(*registries: str) -> PodKeyring:
-    return keyring_of((registry, Credentials(username=registry)) for registry in registries)
+    return keyring_of((registry, RegistryCredentials(username=registry)) for registry in registries)
 
 
 def users(keyring: PodKeyring, image: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_the_most_specific_credential_is_tried_first() -> None:
 def test_credentials_for_one_registry_are_tried_in_the_order_given() -> None:
     ring = PodKeyring()
     for name in ("first", "second"):
-        ring += keyring_of([("quay.io", Credentials(username=name))])
+        ring += keyring_of([("quay.io", RegistryCredentials(username=name))])
     assert users(ring, "quay.io/app") == ["first", "second"]
 
 
@@ -106,7 +106,7 @@ def test_nothing_secret_shows() -> None:
     shown = repr(
         [
             Credential(auth),
-            keyring_of([("quay.io", Credentials(username="ann", password="hidden"))]),
+            keyring_of([("quay.io", RegistryCredentials(username="ann", password="hidden"))]),
         ]
     )
     shown += repr(secret("Opaque", "key", b"hidden"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.base.pacing import RetryPolicy
+from bayplan.base.flowcontrol import RetryPolicy
 from bayplan.images.handlers import UnknownHandlerError
 from bayplan.images.platforms import Isolation, Platform
 from bayplan.images.registry.credentials import (
@@ -66,7 +66,7 @@ def test_a_containerd_configuration_gives_handlers_and_platforms(tmp_path: Path)
     hypervisor = handlers.get("hypervisor").matcher
     assert (hypervisor.platform, hypervisor.isolation) == (HOST, Isolation.HYPERV)
     assert handlers.names() == ["runhcs-wcow-process", "hypervisor"]
-    assert handlers.spoken("runhcs-wcow-process") == ""
+    assert handlers.cri_name("runhcs-wcow-process") == ""
     with pytest.raises(UnknownHandlerError, match="runhcs-wcow-process, hypervisor"):
         handlers.get("runc")
 

@@ -73,7 +73,7 @@ async def test_what_is_on_offer_is_told_in_short(
     ]
     error = await refusal(service, hostile.tag(builder.index(*entries)))
     assert error.code() is grpc.StatusCode.NOT_FOUND
-    assert "on offer" in (error.details() or "")
+    assert "available: " in (error.details() or "")
     assert len(error.details() or "") < 4096
 
 

@@ -6,7 +6,7 @@ import grpc
 import pytest
 from aiohttp import web
 
-from bayplan.images.flights import Flights, uninterrupted
+from bayplan.images.singleflight import SingleFlight, uninterrupted
 from tests.images.parts.hostile import HostileRegistry
 from tests.images.parts.layouts import linux, tar_of
 from tests.images.parts.service import Service
@@ -154,7 +154,7 @@ async def test_a_failed_pull_spares_what_others_use(
 
 
 async def test_followers_of_a_failed_flight_try_for_themselves() -> None:
-    flights: Flights[str] = Flights()
+    flights: SingleFlight[str] = SingleFlight()
     started, fail = asyncio.Event(), asyncio.Event()
     runs: list[str] = []
 
@@ -179,7 +179,7 @@ async def test_followers_of_a_failed_flight_try_for_themselves() -> None:
 
 
 async def test_work_that_nobody_waits_for_is_cancelled() -> None:
-    flights: Flights[str] = Flights()
+    flights: SingleFlight[str] = SingleFlight()
     started, ended = asyncio.Event(), asyncio.Event()
 
     async def long() -> None:

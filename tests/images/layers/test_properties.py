@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayplan.images.layers.unpack import LayerJob, Usage, unpack
+from bayplan.images.layers.unpack import LayerJob, StoreUsage, unpack
 from bayplan.images.registry.errors import IntegrityError
 from bayplan.images.store.layout import delete
 from tests.images.parts.layouts import digest_of, entry, tar_of
@@ -43,7 +43,7 @@ def test_no_archive_touches_anything_but_its_own_directory(
         work = top / "deep" / "er"
         work.mkdir(parents=True)
         chains: list[Path] = []
-        used = Usage()
+        used = StoreUsage()
         for number, members in enumerate(layers):
             before = picture(top)
             layer, chain = tar_of(*members), work / f"chain-{number}"
@@ -75,10 +75,10 @@ def picture(top: Path) -> dict[str, str]:
     return found
 
 
-def counted(chains: list[Path]) -> Usage:
-    seen: dict[int, Usage] = {}
+def counted(chains: list[Path]) -> StoreUsage:
+    seen: dict[int, StoreUsage] = {}
     for chain in chains:
         for path in (chain, *chain.rglob("*")):
             status = path.lstat()
-            seen[status.st_ino] = Usage(status.st_blocks * 512, 1)
-    return sum(seen.values(), Usage())
+            seen[status.st_ino] = StoreUsage(status.st_blocks * 512, 1)
+    return sum(seen.values(), StoreUsage())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.images.manager.wanted import PullPolicy, effective_policy
+from bayplan.images.manager.image_request import PullPolicy, effective_policy
 
 DIGEST = "sha256:" + "0" * 64
 
@@ -30,4 +30,4 @@ def test_a_written_policy_is_taken_as_it_is(policy: PullPolicy) -> None:
 
 
 def test_only_always_does_not_look_first() -> None:
-    assert [policy for policy in PullPolicy if not policy.looks_first] == [PullPolicy.ALWAYS]
+    assert [policy for policy in PullPolicy if not policy.checks_node_first] == [PullPolicy.ALWAYS]

@@ -7,7 +7,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from bayplan.images.registry import media
+from bayplan.images.registry import manifests as media_types
 
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
@@ -73,9 +73,9 @@ class ImageBuilder:
             "rootfs": {"type": "layers", "diff_ids": [digest_of(layer) for layer in layers]},
         }
         types = (
-            (media.DOCKER_CONFIG, media.DOCKER_MANIFEST)
+            (media_types.DOCKER_CONFIG, media_types.DOCKER_MANIFEST)
             if docker
-            else (media.OCI_CONFIG, media.OCI_MANIFEST)
+            else (media_types.OCI_CONFIG, media_types.OCI_MANIFEST)
         )
         manifest = {
             "schemaVersion": 2,
@@ -92,7 +92,7 @@ class ImageBuilder:
         return {**self.image(*layers, platform=platform), "platform": platform, **more}
 
     def index(self, *entries: dict[str, object], media_type: str = "") -> dict[str, object]:
-        kind = media_type or media.OCI_INDEX
+        kind = media_type or media_types.OCI_INDEX
         document = {"schemaVersion": 2, "mediaType": kind, "manifests": list(entries)}
         return self.blob(json.dumps(document).encode(), kind)
 
@@ -104,7 +104,7 @@ class ImageBuilder:
             (blobs / digest.removeprefix("sha256:")).write_bytes(data)
         (path / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
         named = {**top, "annotations": {"org.opencontainers.image.ref.name": tag}}
-        index = {"schemaVersion": 2, "mediaType": media.OCI_INDEX, "manifests": [named]}
+        index = {"schemaVersion": 2, "mediaType": media_types.OCI_INDEX, "manifests": [named]}
         (path / "index.json").write_text(json.dumps(index))
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from bayplan.base.pacing import RetryPolicy
+from bayplan.base.flowcontrol import RetryPolicy
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
-from bayplan.images.cri.server import Tuning, serve
-from bayplan.images.layers.streams import Limits
+from bayplan.images.cri.server import CriServerOptions, serve
+from bayplan.images.layers.streams import UnpackLimits
 from bayplan.images.platforms import Platform
-from bayplan.images.registry.download import Pace
-from bayplan.images.registry.transport import Timeouts
-from bayplan.images.settings import Settings, load_settings
+from bayplan.images.registry.download import MinimumRate
+from bayplan.images.registry.transport import RegistryTimeouts
+from bayplan.images.settings import CriSettings, load_settings
 
 HOST = Platform(os="linux", architecture="amd64")
 CONFIG = """
@@ -38,15 +38,15 @@ version = 2
     OSVersion = "10.0.20348"
 """
 # Patience for machines that answer at once or never.
-QUICK = Tuning(
+QUICK = CriServerOptions(
     RetryPolicy(attempts=3, first_wait=0.001, longest_wait=1.0),
-    Timeouts(connect=5.0, silence=1.0),
-    Pace(seconds=1.0),
-    Limits(),
+    RegistryTimeouts(connect=5.0, silence=1.0),
+    MinimumRate(seconds=1.0),
+    UnpackLimits(),
 )
 
 
-def settings(directory: Path, text: str = CONFIG) -> Settings:
+def settings(directory: Path, text: str = CONFIG) -> CriSettings:
     path = directory / "config.toml"
     path.write_text(text)
     return load_settings(path, HOST)
@@ -84,14 +84,14 @@ def spec(image: str, handler: str = "") -> cri.ImageSpec:
 
 @contextlib.asynccontextmanager
 async def running_service(
-    root: Path, configured: Settings, tuning: Tuning = QUICK
+    root: Path, configured: CriSettings, options: CriServerOptions = QUICK
 ) -> AsyncIterator[Service]:
     """Serve while the context lasts."""
     # A unix socket's path is short by law; pytest's directories are not.
     with tempfile.TemporaryDirectory(prefix="bayplan-") as short:
         socket = Path(short) / "cri.sock"
         async with (
-            serve(socket, root, configured, tuning) as metrics,
+            serve(socket, root, configured, options) as metrics,
             CriClient(str(socket)) as client,
         ):
             yield Service(client, socket, root, metrics)

@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.images.platforms import host_platform
 from bayplan.images.runtime.cri import CriRuntime
-from tests.images.desk import Desk
+from tests.images.manager_fixture import ManagerFixture
 from tests.images.parts.layouts import WINDOWS_BUILDS, ImageBuilder, linux, tar_of, windows
 from tests.images.parts.registry import Registry, missing, running_registry
 from tests.images.peers import containerd
@@ -73,9 +73,9 @@ async def runtime(runtime_socket: str) -> AsyncIterator[CriRuntime]:
 
 
 @pytest.fixture
-async def desk(runtime: CriRuntime, tmp_path: Path) -> Desk:
+async def fixture(runtime: CriRuntime, tmp_path: Path) -> ManagerFixture:
     """An image manager before each runtime in turn."""
-    return Desk(runtime, tmp_path / "state")
+    return ManagerFixture(runtime, tmp_path / "state")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import grpc
 import pytest
 from aiohttp import web
 
-from bayplan.images.registry import media
+from bayplan.images.registry import manifests as media_types
 from tests.images.parts.hostile import HostileRegistry, cut_after
 from tests.images.parts.layouts import gzipped, linux, tar_of, windows
 from tests.images.parts.service import Service
@@ -60,10 +60,10 @@ async def test_a_layer_that_unpacks_to_something_else_is_refused(
     manifest = json.loads(hostile.builder.blobs[str(top["digest"])])
     other = gzipped(tar_of(("file", b"something else")))
     manifest["layers"] = [hostile.builder.blob(other, manifest["layers"][0]["mediaType"])]
-    forged = hostile.builder.blob(json.dumps(manifest).encode(), media.OCI_MANIFEST)
+    forged = hostile.builder.blob(json.dumps(manifest).encode(), media_types.OCI_MANIFEST)
     error = await refused(service, hostile.tag(forged))
     assert error.code() is grpc.StatusCode.DATA_LOSS
-    assert "unpacks to" in (error.details() or "")
+    assert "has the diff id" in (error.details() or "")
 
 
 async def test_a_body_shorter_than_announced_is_refused(
@@ -190,12 +190,12 @@ async def test_too_many_requests_for_too_long_is_an_error_at_once(
 async def test_a_manifest_without_end_is_refused(
     service: Service, hostile: HostileRegistry
 ) -> None:
-    top = hostile.builder.blob(b" " * (media.MANIFEST_LIMIT + 1), media.OCI_MANIFEST)
+    top = hostile.builder.blob(b" " * (media_types.MANIFEST_LIMIT + 1), media_types.OCI_MANIFEST)
     name = hostile.tag(top)
 
     async def silent_about_digests(request: web.Request) -> web.Response:
         body = b"" if request.method == "HEAD" else hostile.builder.blobs[str(top["digest"])]
-        return web.Response(body=body, headers={"Content-Type": media.OCI_MANIFEST})
+        return web.Response(body=body, headers={"Content-Type": media_types.OCI_MANIFEST})
 
     hostile.faults.append(silent_about_digests)
     error = await refused(service, name)
@@ -239,7 +239,7 @@ async def test_unknown_media_types_are_refused_by_name(
         manifest["config"]["mediaType"] = strange
     else:
         manifest["layers"][0]["mediaType"] = strange
-    forged = hostile.builder.blob(json.dumps(manifest).encode(), media.OCI_MANIFEST)
+    forged = hostile.builder.blob(json.dumps(manifest).encode(), media_types.OCI_MANIFEST)
     error = await refused(service, hostile.tag(forged))
     assert error.code() is grpc.StatusCode.DATA_LOSS
     assert strange in (error.details() or "")
@@ -250,7 +250,7 @@ async def test_a_document_that_is_index_and_image_at_once_is_refused(
 ) -> None:
     top = hostile.builder.image(LAYER)
     both = json.loads(hostile.builder.blobs[str(top["digest"])]) | {"manifests": []}
-    forged = hostile.builder.blob(json.dumps(both).encode(), media.OCI_MANIFEST)
+    forged = hostile.builder.blob(json.dumps(both).encode(), media_types.OCI_MANIFEST)
     error = await refused(service, hostile.tag(forged))
     assert error.code() is grpc.StatusCode.DATA_LOSS
 
@@ -259,11 +259,14 @@ async def test_a_document_that_is_index_and_image_at_once_is_refused(
 async def test_a_document_that_is_no_manifest_is_refused(
     service: Service, hostile: HostileRegistry, body: bytes
 ) -> None:
-    top = hostile.builder.blob(body, media.OCI_MANIFEST)
+    top = hostile.builder.blob(body, media_types.OCI_MANIFEST)
     name = hostile.tag(top)
 
     async def bare(request: web.Request) -> web.Response:
-        headers = {"Docker-Content-Digest": str(top["digest"]), "Content-Type": media.OCI_MANIFEST}
+        headers = {
+            "Docker-Content-Digest": str(top["digest"]),
+            "Content-Type": media_types.OCI_MANIFEST,
+        }
         return web.Response(body=body, headers=headers)
 
     hostile.faults.append(bare)
@@ -292,7 +295,7 @@ async def test_an_image_without_index_is_judged_by_its_config(
     name = hostile.tag(hostile.builder.image(LAYER, platform=linux("s390x")))
     error = await refused(service, name)
     assert error.code() is grpc.StatusCode.NOT_FOUND
-    assert "on offer: linux/s390x" in (error.details() or "")
+    assert "available: linux/s390x" in (error.details() or "")
 
 
 async def test_an_entry_without_platform_is_taken_if_its_config_fits_and_nothing_else_does(
@@ -314,7 +317,7 @@ async def test_a_layer_that_cannot_fit_on_the_disk_is_refused_before_it_is_fetch
     top = hostile.builder.image(LAYER)
     manifest = json.loads(hostile.builder.blobs[str(top["digest"])])
     manifest["layers"][0]["size"] = 1 << 60
-    forged = hostile.builder.blob(json.dumps(manifest).encode(), media.OCI_MANIFEST)
+    forged = hostile.builder.blob(json.dumps(manifest).encode(), media_types.OCI_MANIFEST)
     error = await refused(service, hostile.tag(forged))
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert hostile.paths(manifest["layers"][0]["digest"]) == []

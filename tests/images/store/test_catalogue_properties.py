@@ -9,10 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from bayplan.images.layers.unpack import Usage
+from bayplan.images.layers.unpack import StoreUsage
 from bayplan.images.platforms import Platform
-from bayplan.images.registry.media import OCI_CONFIG, Descriptor
-from bayplan.images.store.database import Entry, EntryKey
+from bayplan.images.registry.manifests import OCI_CONFIG, Descriptor
+from bayplan.images.store.database import StoredImage, StoredImageKey
 from bayplan.images.store.store import ImageStore
 from tests.images.parts.layouts import digest_of
 
@@ -57,20 +57,20 @@ class Histories(RuleBasedStateMachine):
         for data in blobs_of(image):
             digests.append(digest_of(data))
             self._store.content.put(Descriptor(OCI_CONFIG, digests[-1], len(data)), data)
-            if not self._store.chains.has(digests[-1]):
+            if not self._store.snapshots.has(digests[-1]):
                 scratch = self._store.layout.scratch()
                 scratch.mkdir()
-                self._store.chains.keep(scratch, digests[-1], Usage(0, 1))
+                self._store.snapshots.keep(scratch, digests[-1], StoreUsage(0, 1))
         names = (f"registry.example/image:{tag}",)
         content = tuple(digests)
         platform = Platform(os="linux", architecture="amd64")
         await self._store.add(
-            Entry(handler, digests[0], digests[0], 1, "", platform, names, content, content)
+            StoredImage(handler, digests[0], digests[0], 1, "", platform, names, content, content)
         )
 
     @rule(handler=HANDLERS, image=IMAGES)
     def remove(self, handler: str, image: int) -> None:
-        key = EntryKey(handler, digest_of(blobs_of(image)[0]))
+        key = StoredImageKey(handler, digest_of(blobs_of(image)[0]))
         removed = self._loop.run_until_complete(self._store.remove(key))
         assert removed == ((handler, image) in self._entries)
         self._entries.discard((handler, image))

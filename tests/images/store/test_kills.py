@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from bayplan.base.clock import WallClock
-from bayplan.images.collection import CollectionPolicy, Collector, probe_disk
 from bayplan.images.cri import cri_pb2 as cri
+from bayplan.images.image_gc import ImageGCManager, ImageGCPolicy, probe_disk
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import ImageSpec, RuntimeCallError
 from tests.images.parts.crashing import CriProcess, cri_process
@@ -108,7 +108,7 @@ class Model:
         """Collect whatever is unused; meanwhile and after, nothing is known of any image."""
         self.collecting = True
         self.there = dict.fromkeys(self.there)
-        collector = Collector(runtime, WallClock(), CollectionPolicy(), probe_disk)
+        collector = ImageGCManager(runtime, WallClock(), ImageGCPolicy(), probe_disk)
         with contextlib.suppress(RuntimeCallError):
             self.counts["collected"] += len((await collector.remove_unused()).removed)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.queues import NOTHING, UNLIMITED, Resources
-from bayplan.queues.policies import Claim
+from bayplan.queues.policies import QueueDemand
 from bayplan.queues.policies.proportion import deserved_by_weight
 
 SLACK = 1.0
@@ -17,8 +17,8 @@ def _cpu(amount: int) -> Resources:
     return Resources({"cpu": amount * 1000})
 
 
-claims = st.builds(
-    lambda weight, request, limit: Claim(
+demands = st.builds(
+    lambda weight, request, limit: QueueDemand(
         weight, _cpu(request), UNLIMITED if limit is None else _cpu(limit), NOTHING
     ),
     st.integers(1, 5),
@@ -27,9 +27,9 @@ claims = st.builds(
 )
 
 
-@given(st.dictionaries(st.sampled_from("abcde"), claims, min_size=1), cpus)
+@given(st.dictionaries(st.sampled_from("abcde"), demands, min_size=1), cpus)
 def test_all_is_given_out_that_is_wanted_and_nobody_gets_more(
-    wanted: dict[str, Claim], total: int
+    wanted: dict[str, QueueDemand], total: int
 ) -> None:
     deserved = deserved_by_weight(wanted, _cpu(total))
     most = {n: min(c.request["cpu"], c.real_capability["cpu"]) for n, c in wanted.items()}
@@ -41,7 +41,7 @@ def test_all_is_given_out_that_is_wanted_and_nobody_gets_more(
 @given(st.integers(1, 5), st.integers(1, 5))
 def test_who_wants_too_much_gets_by_weight(one: int, other: int) -> None:
     wanted = {
-        name: Claim(weight, _cpu(100), UNLIMITED, NOTHING)
+        name: QueueDemand(weight, _cpu(100), UNLIMITED, NOTHING)
         for name, weight in (("a", one), ("b", other))
     }
     deserved = deserved_by_weight(wanted, _cpu(10))
@@ -50,8 +50,8 @@ def test_who_wants_too_much_gets_by_weight(one: int, other: int) -> None:
 
 def test_a_guarantee_is_deserved_whatever_is_asked_for() -> None:
     wanted = {
-        "a": Claim(1, NOTHING, UNLIMITED, _cpu(3)),
-        "b": Claim(1, _cpu(9), UNLIMITED, NOTHING),
+        "a": QueueDemand(1, NOTHING, UNLIMITED, _cpu(3)),
+        "b": QueueDemand(1, _cpu(9), UNLIMITED, NOTHING),
     }
     deserved = deserved_by_weight(wanted, _cpu(10))
     assert (deserved["a"]["cpu"], round(deserved["b"]["cpu"])) == (3000, 7000)

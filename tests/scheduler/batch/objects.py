@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from bayplan.client import Client, Untyped
 from bayplan.client.errors import AlreadyExistsError, NotFoundError
 from bayplan.deploy.crds import QUEUEING, definition
-from bayplan.kube.queueing import QUEUE_ALLOCATION_GATE, PodGroup, Queue
+from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, PodGroup, Queue
 from tests.scheduler import running
 
 API = "scheduling.volcano.sh/v1beta1"
-OPT_IN = {QUEUE_ALLOCATION_GATE: "true"}
-GATE = [{"name": QUEUE_ALLOCATION_GATE}]
+OPT_IN = {QUEUE_SCHEDULING_GATE: "true"}
+GATE = [{"name": QUEUE_SCHEDULING_GATE}]
 
 
 async def install_kinds(client: Client) -> None:

@@ -26,7 +26,7 @@ class QueueMade:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BindJob:
     """Some pods that come together, and what happens to them."""
 
     name: str
@@ -47,7 +47,7 @@ class Schedule:
     """All that happens in one run."""
 
     queues: tuple[QueueMade, ...]
-    jobs: tuple[Job, ...]
+    jobs: tuple[BindJob, ...]
     faults: tuple[Fault, ...]
     killed_at: float | None
     nodes: int
@@ -86,7 +86,7 @@ def schedules(draw: st.DrawFn) -> Schedule:
     for number in range(draw(st.integers(1, 10))):
         pods = draw(st.sampled_from((1, 1, 2, 3, 4)))
         jobs.append(
-            Job(
+            BindJob(
                 f"j{number}",
                 draw(st.sampled_from(leaves)),
                 draw(moments(ARRIVING)),

@@ -12,13 +12,13 @@ from bayplan.fit import Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.lab import VirtualLab, run_virtually
 from bayplan.queues import Ledger
 from bayplan.queues.actions import act
 from bayplan.queues.placement import SnapshotPlacement
-from bayplan.queues.session import Plan, Session
-from bayplan.queues.survey import fill, survey
+from bayplan.queues.queue_snapshot import fill, queue_snapshot
+from bayplan.queues.session import CyclePlan, Session
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.schedules import QueueMade, Schedule, trees
 from tests.scheduler.batch.test_random_queues import NOBODY
@@ -72,11 +72,11 @@ async def check(picture: Picture) -> None:
         async with scheduling(client):
             await lab.forward(30)
         pods = (await client.list(Pod)).items
-        let_in = {one.key for one in pods if not one.spec.scheduling_gates}
-        assert said_to_have_room(found) == let_in
-        assert decided(found) == let_in
+        admit = {one.key for one in pods if not one.spec.scheduling_gates}
+        assert said_to_have_room(found) == admit
+        assert decided(found) == admit
         assert {one.key for one in pods if one.spec.node_name} == (
-            let_in if picture.has_node else set()
+            admit if picture.has_node else set()
         )
 
 
@@ -107,7 +107,7 @@ async def everything(client: Client) -> list[KubeObject]:
 
 def said_to_have_room(found: list[KubeObject]) -> set[str]:
     """The pods of which it is said that their queue has room for them."""
-    waiting = survey(found).waiting()
+    waiting = queue_snapshot(found).waiting()
     return {pod for one in waiting if not one.is_for_queue for pod in one.pods}
 
 
@@ -116,7 +116,7 @@ def decided(found: list[KubeObject]) -> set[str]:
     return {*plan_of(found).ungated}
 
 
-def plan_of(found: list[KubeObject]) -> Plan:
+def plan_of(found: list[KubeObject]) -> CyclePlan:
     """What a cycle would decide."""
     ledger = Ledger()
     fill(ledger, found, lambda _: True)

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.client import Untyped, merge
 from bayplan.client.resources import EVENTS
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 from tests.client.conftest import meta
 from tests.scheduler.batch.objects import group, pod, queue
 from tests.scheduler.batch.test_status import served

@@ -49,7 +49,7 @@ async def run(it: Running, names: Iterable[str]) -> None:
 
 
 def leaving(it: Running) -> set[str]:
-    pods = it.live.copy_of(Pod).values()
+    pods = it.live.cached(Pod).values()
     return {one.name for one in pods if one.is_terminating}
 
 
@@ -78,7 +78,7 @@ async def test_a_group_over_quota_makes_lesser_ones_of_its_queue_leave() -> None
         assert len(leaving(it)) == 2
         assert gated(it, "default") == set(high)
         conditions = [
-            one.reason for found in it.live.copy_of(Pod).values() if found.is_terminating
+            one.reason for found in it.live.cached(Pod).values() if found.is_terminating
             for one in found.status.conditions if one.type == "DisruptionTarget"
         ]  # fmt: skip
         assert conditions == ["PreemptionByScheduler"] * 2

@@ -9,7 +9,7 @@ from bayplan.client import deletion
 from bayplan.kube.pods import Pod
 from bayplan.queues import Ledger
 from tests.scheduler.batch import objects
-from tests.scheduler.batch.schedules import Job, QueueMade, Schedule
+from tests.scheduler.batch.schedules import BindJob, QueueMade, Schedule
 from tests.scheduler.batch.test_random_queues import Stage, ledger_of, play, split, stage, starved
 from tests.scheduler.faults.room import check_at_rest
 from tests.scheduler.faults.wire import Fault, How, Target
@@ -61,10 +61,10 @@ FAULTS: dict[str, list[Fault]] = {
 QUEUES = (QueueMade("upper", "", 6, "", 0), QueueMade("a", "upper", 4, "", 0),
           QueueMade("b", "upper", None, "", 0))  # fmt: skip
 JOBS = (
-    Job("first", "a", 0.5, 2, 1, 1, "", "gated", 100.0, True),
-    Job("gang", "a", 1.0, 3, 3, 1, "", "gated", None, True),
-    Job("beside", "b", 1.5, 2, 2, 2, "", "gated", 150.0, False),
-    Job("asked", "b", 2.0, 1, 1, 1, "", "asked", None, True),
+    BindJob("first", "a", 0.5, 2, 1, 1, "", "gated", 100.0, True),
+    BindJob("gang", "a", 1.0, 3, 3, 1, "", "gated", None, True),
+    BindJob("beside", "b", 1.5, 2, 2, 2, "", "gated", 150.0, False),
+    BindJob("asked", "b", 2.0, 1, 1, 1, "", "asked", None, True),
 )
 
 
@@ -81,7 +81,7 @@ async def at_rest(it: Stage) -> Ledger:
         if not one.wire.is_dead:
             check_at_rest(one)
             assert one.daemon.scheduler is not None
-            assert len(one.daemon.scheduler.batch.ungating) == 0
+            assert len(one.daemon.scheduler.batch.gate_removal) == 0
     return ledger
 
 

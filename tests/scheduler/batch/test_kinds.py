@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.embedded.simulation.clusterfile import parse_cluster
-from bayplan.kube.queueing import PodGroup
+from bayplan.kube.volcano import PodGroup
 from bayplan.lab import VirtualLab
 from tests.scheduler.batch.objects import install_kinds, pod, queue
 from tests.scheduler.batch.told import bought_for, gated

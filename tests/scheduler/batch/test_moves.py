@@ -6,9 +6,9 @@ import pytest
 
 from bayplan.client import merge
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.queues import Ledger
-from bayplan.queues.registry import QueueRegistry
+from bayplan.queues.observed_queues import ObservedQueues
 from tests.builders import PodBuilder, make_pod
 from tests.scheduler.batch.objects import group, pod, queue
 from tests.scheduler.batch.test_reservations import held, reason
@@ -75,14 +75,14 @@ def running() -> PodBuilder:
     ("resized", "cpu"), [(running().sidecar(cpu="3"), 4000), (running().pod_level(cpu="5"), 5000)]
 )
 def test_a_pod_that_is_resized_counts_as_what_it_is_now(resized: PodBuilder, cpu: int) -> None:
-    book = QueueRegistry(Ledger(), lambda _: True)
-    book.see_pod(running().obj())
-    book.see_pod(resized.obj())
-    assert book.ledger.usage("default").allocated["cpu"] == cpu
+    observed = ObservedQueues(Ledger(), lambda _: True)
+    observed.observe_pod(running().obj())
+    observed.observe_pod(resized.obj())
+    assert observed.ledger.usage("default").allocated["cpu"] == cpu
 
 
 def test_a_label_may_spare_a_pod_at_any_time() -> None:
-    book = QueueRegistry(Ledger(), lambda _: True)
-    book.see_pod(running().obj())
-    book.see_pod(running().label("volcano.sh/preemptable", "false").obj())
-    assert not book.ledger.members["default/p"].preemptable
+    observed = ObservedQueues(Ledger(), lambda _: True)
+    observed.observe_pod(running().obj())
+    observed.observe_pod(running().label("volcano.sh/preemptable", "false").obj())
+    assert not observed.ledger.members["default/p"].preemptable

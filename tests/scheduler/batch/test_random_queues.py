@@ -17,14 +17,14 @@ from bayplan.client import Client, Untyped, deletion
 from bayplan.client.errors import NotFoundError
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.lab import VirtualLab, run_virtually
-from bayplan.queues import Gate, Group, Ledger, Status
+from bayplan.queues import Gate, Group, Ledger, TaskStatus
 from bayplan.queues.orders import group_order
 from bayplan.scheduler.config import default_settings
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.market import Market, run_pods
-from tests.scheduler.batch.schedules import LAST, Job, Schedule, schedules
+from tests.scheduler.batch.schedules import LAST, BindJob, Schedule, schedules
 from tests.scheduler.batch.truth import QUEUE_OF, QuotaTruth
 from tests.scheduler.faults.room import Replica, check_at_rest
 from tests.scheduler.faults.schedules import LEASE
@@ -123,7 +123,7 @@ async def play(it: Stage, schedule: Schedule) -> None:
     await it.lab.forward(QUIET)
 
 
-Act = tuple[float, str, Job | None]
+Act = tuple[float, str, BindJob | None]
 
 
 def _acts(schedule: Schedule) -> list[Act]:
@@ -140,7 +140,7 @@ def _acts(schedule: Schedule) -> list[Act]:
     return acts
 
 
-async def _carry_out(it: Stage, schedule: Schedule, act: str, job: Job | None) -> None:
+async def _carry_out(it: Stage, schedule: Schedule, act: str, job: BindJob | None) -> None:
     if job is None:
         await (it.replicas[0].kill() if act == "kill" else _replace(it, schedule))
     elif act == "create":
@@ -160,11 +160,11 @@ async def _replace(it: Stage, schedule: Schedule) -> None:
     it.replica(schedule)
 
 
-def _rank(job: Job) -> dict[str, str]:
+def _rank(job: BindJob) -> dict[str, str]:
     return {"priorityClassName": job.priority} if job.priority else {}
 
 
-def _pod(job: Job, number: int) -> Untyped:
+def _pod(job: BindJob, number: int) -> Untyped:
     gated = job.gate == "gated"
     made = objects.pod(
         "default", f"{job.name}-{number}", str(job.cpu), group=job.name, gated=gated, **_rank(job)
@@ -186,7 +186,7 @@ async def ledger_of(client: Client) -> Ledger:
         ledger.put_group(group)
     for pod in (await client.list(Pod)).items:
         member = ledger.put_pod(pod)
-        if member.reserved and not _was_let_in(pod):
+        if member.reserved and not _was_admitted(pod):
             ledger.release(member)
     return ledger
 
@@ -198,13 +198,13 @@ def split(ledger: Ledger) -> list[str]:
 
 
 def _begun(group: Group) -> int:
-    pending = [one for one in group.of_status(Status.PENDING) if one.gate is Gate.NONE]
+    pending = [one for one in group.of_status(TaskStatus.PENDING) if one.gate is Gate.NONE]
     return group.ready_count + len(
-        [one for one in pending if one.opted_in and _was_let_in(one.pod)]
+        [one for one in pending if one.opted_in and _was_admitted(one.pod)]
     )
 
 
-def _was_let_in(pod: Pod) -> bool:
+def _was_admitted(pod: Pod) -> bool:
     return any(one.reason in {"Unschedulable", "Schedulable"} for one in pod.status.conditions)
 
 
@@ -223,11 +223,11 @@ def _is_before(ledger: Ledger, other: Group, group: Group) -> bool:
 
 
 def _waits(group: Group) -> bool:
-    return bool(group.count(Status.PENDING)) and group.invalid is None
+    return bool(group.count(TaskStatus.PENDING)) and group.invalid is None
 
 
 def _could_run(ledger: Ledger, group: Group) -> bool:
-    pending = list(group.of_status(Status.PENDING))
+    pending = list(group.of_status(TaskStatus.PENDING))
     needed = max(group.min_member - group.ready_count, 1)
     for one in pending:
         ledger.release(one)

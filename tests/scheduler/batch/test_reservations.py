@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.client import Untyped, deletion, merge
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import Queue
+from bayplan.kube.volcano import Queue
 from tests.scheduler.batch.objects import group, pod, queue
 from tests.scheduler.batch.test_status import served
 from tests.scheduler.batch.told import bought_for, gated
@@ -68,7 +68,7 @@ async def test_quota_is_given_back_after_a_time_and_nothing_is_bought_any_more()
         assert (reason(it, "large"), held(it, "team")) == ("ReservationTimedOut", 0)
         assert bought_for(it, "default") == set()
         await it.placed("default", "small")
-        assert "has its quota back" in it.said_of("default", "large")
+        assert "its quota in queue" in it.said_of("default", "large")
 
 
 async def test_after_its_rest_a_group_may_hold_quota_again_and_rests_longer_each_time() -> None:
@@ -82,8 +82,8 @@ async def test_after_its_rest_a_group_may_hold_quota_again_and_rests_longer_each
             if now and not bought:
                 begun.append(it.client.clock.monotonic())
             bought = now
-        rests = [later - earlier - TIMEOUT for earlier, later in pairwise(begun)]
-        assert [round(one / REST) for one in rests] == [1, 2]
+        is_resting = [later - earlier - TIMEOUT for earlier, later in pairwise(begun)]
+        assert [round(one / REST) for one in is_resting] == [1, 2]
 
 
 async def test_while_it_rests_a_pod_is_placed_if_a_node_turns_up() -> None:

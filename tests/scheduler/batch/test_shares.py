@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from bayplan.client import Client, Untyped, deletion, merge
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import Queue
+from bayplan.kube.volcano import Queue
 from bayplan.lab import VirtualLab, run_virtually
 from bayplan.scheduler.config import QueueSettings, default_settings
 from tests.scheduler.batch.market import cluster_autoscaler_buys
@@ -86,7 +86,7 @@ async def test_who_has_its_share_still_has_nodes_bought_for_it() -> None:
     made = pods(["light"] * 4 + ["heavy"] * 8, gated={"light", "heavy"})
     async with shared(node("n", "8"), *made) as (lab, it):
         await lab.forward(30)
-        waiting = [one for one in it.live.copy_of(Pod).values() if not one.spec.node_name]
+        waiting = [one for one in it.live.cached(Pod).values() if not one.spec.node_name]
         assert len(waiting) == 4
         assert all(cluster_autoscaler_buys(one) for one in waiting)
 

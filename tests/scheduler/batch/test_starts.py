@@ -9,10 +9,10 @@ import pytest
 from bayplan.client import Client, Untyped
 from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup
+from bayplan.kube.volcano import PodGroup
 from bayplan.kube.workloads import PriorityClass
 from bayplan.lab import VirtualLab
-from bayplan.queues.survey import priorities_in, survey
+from bayplan.queues.queue_snapshot import priorities_in, queue_snapshot
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.test_agreement import everything, plan_of
 from tests.scheduler.batch.test_random_queues import NOBODY
@@ -24,7 +24,7 @@ QUIET = 30.0
 """Seconds in which all that can be decided is decided."""
 
 
-async def told(*made: Untyped) -> tuple[dict[str, str], dict[str, str], list[KubeObject]]:
+async def shown(*made: Untyped) -> tuple[dict[str, str], dict[str, str], list[KubeObject]]:
     """Make these objects, let a scheduler run, and say the node of each pod, the phase of each
     group, and how it all was before.
     """
@@ -57,7 +57,7 @@ def planned(found: list[KubeObject]) -> set[str]:
 
 
 async def test_a_group_without_pods_is_admitted_where_its_queue_has_room() -> None:
-    _, phases, before = await told(
+    _, phases, before = await shown(
         objects.queue("q", {"cpu": "3"}),
         objects.group(NS, "first", "q", 2, minResources={"cpu": "2"}),
         objects.group(NS, "second", "q", 2, minResources={"cpu": "2"}),
@@ -68,7 +68,7 @@ async def test_a_group_without_pods_is_admitted_where_its_queue_has_room() -> No
 
 
 async def test_a_group_with_too_few_pods_is_admitted_and_does_not_start() -> None:
-    nodes, phases, _ = await told(
+    nodes, phases, _ = await shown(
         node("n", "8"),
         objects.queue("q", {"cpu": "3"}),
         objects.group(NS, "few", "q", 2, minResources={"cpu": "2"}),
@@ -83,7 +83,7 @@ async def test_a_group_with_too_few_pods_is_admitted_and_does_not_start() -> Non
 async def test_pods_over_quota_do_not_block_smaller_ones_of_their_group(
     gated: bool, strategy: str
 ) -> None:
-    nodes, _, before = await told(
+    nodes, _, before = await shown(
         node("n", "8"),
         objects.queue("q", {"cpu": "3"}, dequeueStrategy=strategy),
         objects.group(NS, "g", "q"),
@@ -96,7 +96,7 @@ async def test_pods_over_quota_do_not_block_smaller_ones_of_their_group(
 
 @pytest.mark.parametrize("gated", [False, True])
 async def test_a_gang_starts_with_the_pods_that_quota_has_room_for(gated: bool) -> None:
-    nodes, _, before = await told(
+    nodes, _, before = await shown(
         node("n", "8"),
         objects.queue("q", {"cpu": "3"}),
         objects.group(NS, "g", "q", 2),
@@ -108,7 +108,7 @@ async def test_a_gang_starts_with_the_pods_that_quota_has_room_for(gated: bool) 
 
 
 async def test_groups_that_ask_for_the_same_pods_are_admitted_by_what_each_needs() -> None:
-    nodes, phases, before = await told(
+    nodes, phases, before = await shown(
         node("n", "8"),
         objects.queue("q", {"cpu": "3"}),
         objects.group(NS, "a", "q", 1, minResources={"cpu": "4"}),
@@ -122,7 +122,7 @@ async def test_groups_that_ask_for_the_same_pods_are_admitted_by_what_each_needs
 
 @pytest.mark.parametrize("gated", [False, True])
 async def test_a_gang_starts_with_the_pods_that_nodes_take(gated: bool) -> None:
-    nodes, _, before = await told(
+    nodes, _, before = await shown(
         node("n", "4"),
         objects.queue("q"),
         objects.group(NS, "g", "q", 2),
@@ -135,7 +135,7 @@ async def test_a_gang_starts_with_the_pods_that_nodes_take(gated: bool) -> None:
 
 @pytest.mark.parametrize("gated", [False, True])
 async def test_members_are_tried_again_beside_those_that_were_placed_since(gated: bool) -> None:
-    nodes, _, before = await told(
+    nodes, _, before = await shown(
         node("n-a", "8", zone="a"),
         node("n-b", "8", zone="b"),
         objects.queue("q"),
@@ -179,4 +179,4 @@ def test_of_two_default_classes_the_lower_value_counts_for_all() -> None:
     )
     assert priorities_in([low, high])("") == priorities_in([high, low])("") == 10
     assert priorities_in([low, high])("high") == 20
-    assert survey([low, high]).queues
+    assert queue_snapshot([low, high]).queues

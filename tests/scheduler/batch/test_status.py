@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bayplan.client import Untyped, deletion, merge
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.lab import VirtualLab
 from tests.client.conftest import meta as meta_of
 from tests.scheduler.batch.objects import group, install_kinds, pod, queue
@@ -95,7 +95,7 @@ async def test_a_group_goes_through_its_phases_and_its_queue_counts_it() -> None
         found = await it.client.get(PodGroup, "default", "g")
         (condition,) = found.status.conditions
         assert (condition.type, condition.reason) == ("Unschedulable", "NotEnoughResources")
-        assert "queue team has no room: cpu" in condition.message
+        assert "queue team has no quota left: cpu" in condition.message
         await it.client.patch(Queue, "team", change=merge({"spec": {"capability": {"cpu": "2"}}}))
         assert await stands() == ("Running", 0, {"cpu": "2", "pods": "2"})
         for name in ("a", "b"):
@@ -125,7 +125,7 @@ async def test_nothing_is_written_while_nothing_changes() -> None:
         for name in ("runs", "waits"):
             await it.client.create(pod("default", name, "1", queue="team"))
         await lab.forward(10)
-        written: list[Change] = []
+        written: list[WatchCacheEvent] = []
         lab.plane.store.listeners.append(written.append)
         await lab.forward(200)
         assert [str(one.entry.key) for one in written] == []

@@ -18,7 +18,7 @@ from bayplan.client import deletion
 from bayplan.client.errors import ApiError
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup
+from bayplan.kube.volcano import PodGroup
 from bayplan.lab import VirtualLab
 from tests.scheduler.batch.objects import OPT_IN, install_kinds, pod, queue
 from tests.scheduler.batch.told import bought_for, gated
@@ -93,7 +93,7 @@ async def test_without_it_and_ignored_pods_have_no_gate_and_wait_all_the_same() 
         await lab.forward(60)
         assert (gated(it, "default"), bought_for(it, "default")) == (set(), set())
         assert it.node_of("default", "second") == ""
-        assert "queue team has no room" in it.said_of("default", "second")
+        assert "queue team has no quota left" in it.said_of("default", "second")
         await end(it, "first")
         await it.placed("default", "second")
 

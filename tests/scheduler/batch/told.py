@@ -6,7 +6,7 @@ from bayplan.client import Client, Untyped, deletion, merge
 from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import Queue
+from bayplan.kube.volcano import Queue
 from tests.scheduler.batch.objects import group, install_kinds, pod, queue
 from tests.scheduler.running import Running, node, scheduling
 
@@ -25,13 +25,13 @@ def is_bought_for(found: Pod) -> bool:
 
 def bought_for(it: Running, namespace: str) -> set[str]:
     """The pods for which nodes are bought now."""
-    pods = it.live.copy_of(Pod).values()
+    pods = it.live.cached(Pod).values()
     return {one.name for one in pods if one.namespace == namespace and is_bought_for(one)}
 
 
 def gated(it: Running, namespace: str) -> set[str]:
     """The pods that have a gate."""
-    pods = it.live.copy_of(Pod).values()
+    pods = it.live.cached(Pod).values()
     return {one.name for one in pods if one.namespace == namespace and one.spec.scheduling_gates}
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from fractions import Fraction
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.view import PODS
 from bayplan.kube import quantity
 from tests.scheduler.batch.objects import OPT_IN
@@ -30,7 +30,7 @@ class QuotaTruth:
         self._gated: set[str] = set()
         self.wrongs: list[str] = []
 
-    def observe(self, change: Change) -> None:
+    def observe(self, change: WatchCacheEvent) -> None:
         """Take note of a write."""
         if change.entry.key.storage != PODS:
             return

@@ -18,7 +18,7 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.lab import VirtualLab
 from bayplan.scheduler.config import SchedulerSettings, default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from bayplan.scheduler.queue import Place
+from bayplan.scheduler.queue import SubQueue
 from tests.scheduler.faults.truth import Truth
 from tests.scheduler.faults.wire import Fault, FaultyWire, Plan
 
@@ -134,7 +134,7 @@ def check_at_rest(one: Replica) -> None:
     assert live.snapshot.assumptions() == []
     placed = [entry.pod.key for entry in scheduler.queue if entry.pod.spec.node_name]
     assert placed == []
-    assert scheduler.queue.count(Place.IN_FLIGHT) == 0
+    assert scheduler.queue.count(SubQueue.IN_FLIGHT) == 0
     assert scheduler.queue.events_kept == 0
     assert scheduler.binder.under_way == 0
     assert len(scheduler.preemptions) == 0

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from fractions import Fraction
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.view import PODS
 from bayplan.kube import quantity
 
@@ -21,7 +21,7 @@ class Truth:
         """How often each pod came to a node, by uid."""
         self.wrongs: list[str] = []
 
-    def observe(self, change: Change) -> None:
+    def observe(self, change: WatchCacheEvent) -> None:
         """Take note of a write."""
         if change.entry.key.storage != PODS:
             return

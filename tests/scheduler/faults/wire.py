@@ -18,7 +18,7 @@ import msgspec
 
 from bayplan.base.clock import Clock
 from bayplan.client.errors import DisconnectedError, UnreachableError
-from bayplan.client.wire.transport import Headers, Reply, Request, Transport
+from bayplan.client.wire.transport import Headers, Request, Transport, TransportResponse
 
 
 class How(Enum):
@@ -132,7 +132,9 @@ class FaultyWire:
         self._later: set[asyncio.Task[None]] = set()
         self.is_dead = False
 
-    def open(self, request: Request, headers: Headers) -> AbstractAsyncContextManager[Reply]:
+    def open(
+        self, request: Request, headers: Headers
+    ) -> AbstractAsyncContextManager[TransportResponse]:
         """Send a request, if it gets that far."""
         return self._open(request, headers)
 
@@ -142,7 +144,7 @@ class FaultyWire:
         await self._inner.close()
 
     @asynccontextmanager
-    async def _open(self, request: Request, headers: Headers) -> AsyncIterator[Reply]:
+    async def _open(self, request: Request, headers: Headers) -> AsyncIterator[TransportResponse]:
         if self.is_dead:
             raise UnreachableError(f"{request}: no connection: the process is gone")
         fault = self.plan.strikes(request)
@@ -155,7 +157,9 @@ class FaultyWire:
             heard = Garbled(reply, self._garbled) if self._garbled else reply
             yield FaultyWatch(heard, request, self.plan) if is_watch(request) else heard
 
-    async def _struck(self, fault: Fault, request: Request, headers: Headers) -> Reply | None:
+    async def _struck(
+        self, fault: Fault, request: Request, headers: Headers
+    ) -> TransportResponse | None:
         """What the client hears; None if it hears what the server says."""
         match fault.how:
             case How.UNREACHABLE:
@@ -203,7 +207,7 @@ class FaultyWire:
 class FaultyWatch:
     """A watch's answer that stalls and is lost as planned."""
 
-    def __init__(self, inner: Reply, request: Request, plan: Plan) -> None:
+    def __init__(self, inner: TransportResponse, request: Request, plan: Plan) -> None:
         self._inner = inner
         self._request = request
         self._plan = plan
@@ -227,7 +231,7 @@ class FaultyWatch:
 class Garbled:
     """An answer of which some words are others than the server's."""
 
-    def __init__(self, inner: Reply, words: Mapping[bytes, bytes]) -> None:
+    def __init__(self, inner: TransportResponse, words: Mapping[bytes, bytes]) -> None:
         self._inner = inner
         self._words = words
         self.status = inner.status

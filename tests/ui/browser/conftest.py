@@ -25,6 +25,7 @@ CHROMIUM = shutil.which("chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups, whichever path is given
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All of them in one worker, one after the other: there is one browser."""
     here = Path(__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from bayplan.ui.journal import Journal
+from bayplan.ui.changelog import PageChangeLog
 from bayplan.ui.tables import Row
 from tests.ui.browser.conftest import Opened
 from tests.ui.browser.told import Teller, Told, row
@@ -62,7 +62,7 @@ def test_another_server_at_the_same_address_is_asked_for_everything(
     expect(window.status).to_contain_text("live")
     teller.close()
     expect(window.status).to_contain_text("reconnecting")
-    again = window.page.get_by_role("button", name="Try now")
+    again = window.page.get_by_role("button", name="Reconnect")
     expect(again).to_be_visible()
     teller.told = Told()
     for name in ("other-1", "other-2"):
@@ -79,7 +79,7 @@ def test_who_is_too_slow_fetches_the_whole_again(teller: Teller, url: str, opene
     expect(window.status).to_contain_text("live")
     teller.close()
     expect(window.status).to_contain_text("reconnecting")
-    teller.told.journal = Journal(most=2, start=teller.told.journal.seq)
+    teller.told.change_log = PageChangeLog(most=2, start=teller.told.change_log.seq)
     for i in range(5):
         teller.put("nodes", [node(f"later-{i}")])
     teller.serve()
@@ -127,7 +127,7 @@ def test_a_token_that_is_taken_away_is_asked_for(opened: Opened) -> None:
 def test_what_could_not_be_read_is_noted(teller: Teller, url: str, opened: Opened) -> None:
     teller.told.notes = ["Queues may not be listed, so nothing is said of them."]
     window = opened(url)
-    notes = window.page.get_by_role("complementary", name="What could not be read")
+    notes = window.page.get_by_role("complementary", name="Data that could not be read")
     expect(notes).to_contain_text("Queues may not be listed")
     notes.get_by_role("button").click()
     expect(notes).to_have_count(0)

@@ -84,7 +84,7 @@ def _refuse(dialog: Dialog) -> None:
 
 
 def test_no_view_takes_a_name_for_anything_else(window: Watched) -> None:
-    for view in ("bays", "nodes", "quay", "queues", "plan", "events"):
+    for view in ("bays", "nodes", "pending", "queues", "plan", "events"):
         window.turn(f"#/{view}")
         expect(window.page.locator("main section").first).to_be_visible()
         assert window.reads(ELEMENTS) == 0
@@ -107,7 +107,7 @@ def test_a_hostile_pod_is_shown_by_its_name(window: Watched) -> None:
 
 
 def test_its_explanation_is_text(window: Watched) -> None:
-    window.turn("#/quay")
+    window.turn("#/pending")
     window.page.locator("a.crate").first.click()
     explanation = window.page.get_by_role("region", name="Explanation")
     expect(explanation).to_contain_text(HOSTILE[0])
@@ -119,5 +119,7 @@ def test_the_search_and_the_address_only_name_things(window: Watched) -> None:
     window.page.get_by_role("combobox").fill("script")
     expect(window.page.get_by_role("option").first).to_contain_text("<script>")
     window.go("#/bays?sel=node/<img src=x onerror=alert(9)>&q=<script>alert(8)</script>")
-    expect(window.details).to_contain_text("There is no node <img src=x onerror=alert(9)> now.")
+    expect(window.details).to_contain_text(
+        "node <img src=x onerror=alert(9)> does not exist any more."
+    )
     assert window.reads(ELEMENTS) == 0

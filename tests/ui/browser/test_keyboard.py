@@ -54,7 +54,7 @@ def test_a_walk_through_the_page_with_keys_alone(shop: str, opened: Opened) -> N
 
 
 def test_the_quay_is_walked_and_opened_with_keys(shop: str, opened: Opened) -> None:
-    window = opened(shop + "#/quay")
+    window = opened(shop + "#/pending")
     crates = window.page.locator("a.crate")
     crates.first.focus()
     window.page.keyboard.press("Enter")
@@ -67,7 +67,7 @@ def test_the_keys_are_told(shop: str, opened: Opened) -> None:
     window = opened(shop)
     window.drawn()
     window.page.keyboard.press("?")
-    help_ = window.page.get_by_role("dialog", name="Keys")
+    help_ = window.page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(help_).to_be_visible()
     expect(help_).to_contain_text("Search")
     window.page.keyboard.press("Escape")

@@ -70,14 +70,14 @@ def test_pods_are_seen_as_they_come_wait_and_go(
     expect(window.status).to_contain_text("live")
     rows = window.page.get_by_role("table", name="Nodes").locator("tbody tr")
     expect(rows).to_have_count(2)
-    expect(rows.filter(has_text="0 of 2 places taken")).to_have_count(2)
+    expect(rows.filter(has_text="0 of 2 attach slots in use")).to_have_count(2)
 
     for i in range(5):
         core.create_namespaced_persistent_volume_claim("default", claim(f"data-{i}"))
         core.create_namespaced_pod("default", pod(f"ledger-{i}", f"data-{i}"))
-    expect(rows.filter(has_text="2 of 2 places taken")).to_have_count(2)
+    expect(rows.filter(has_text="2 of 2 attach slots in use")).to_have_count(2)
 
-    window.page.get_by_role("navigation", name="Views").get_by_role("link", name="Quay").click()
+    window.page.get_by_role("navigation", name="Views").get_by_role("link", name="Pending").click()
     crate = window.page.locator("section.cause.volumes a.crate")
     expect(crate).to_be_visible()
     crate.click()
@@ -86,7 +86,7 @@ def test_pods_are_seen_as_they_come_wait_and_go(
 
     waits = window.page.locator(".details a.ref").last.inner_text()
     core.delete_namespaced_pod(waits.rpartition("/")[2] or waits, "default")
-    expect(window.page.locator("main")).to_contain_text("Nothing waits")
+    expect(window.page.locator("main")).to_contain_text("No pending pods")
 
 
 def test_a_recording_is_played_back_and_forth(
@@ -104,7 +104,7 @@ def test_a_recording_is_played_back_and_forth(
     slider = bar.get_by_role("slider")
     expect(slider).to_be_visible()
     expect(window.status).to_contain_text("recording")
-    expect(window.details).to_contain_text("There is no pod default/replayed now.")
+    expect(window.details).to_contain_text("pod default/replayed does not exist any more.")
     there = window.details.get_by_role("heading", name="default/replayed")
 
     slider.focus()

@@ -11,7 +11,7 @@ from tests.ui.browser.measures import CONTRASTS, NAMELESS, OUT_OF_ORDER, REPEATE
 pytestmark = pytest.mark.whole
 
 
-VIEWS = ("bays", "nodes", "quay", "queues", "plan", "events")
+VIEWS = ("bays", "nodes", "pending", "queues", "plan", "events")
 SCROLLED = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
 SELECTED = "sel=pod/shop/ledger-16"
 PHONE = ViewportSize(width=360, height=740)

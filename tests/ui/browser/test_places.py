@@ -31,8 +31,8 @@ def test_back_and_forth(shop: str, opened: Opened) -> None:
     window.drawn()
     views = window.page.get_by_role("navigation", name="Views")
     views.get_by_role("link", name="Nodes").click()
-    views.get_by_role("link", name="Quay").click()
-    expect(window.page.locator("section.quayside")).to_be_visible()
+    views.get_by_role("link", name="Pending").click()
+    expect(window.page.locator("section.pending-pods")).to_be_visible()
     window.page.go_back()
     expect(window.page.get_by_role("table", name="Nodes")).to_be_visible()
     window.page.go_back()
@@ -42,5 +42,5 @@ def test_back_and_forth(shop: str, opened: Opened) -> None:
 
 
 def test_a_selection_that_is_gone_is_said(shop: str, opened: Opened) -> None:
-    window = opened(shop + "#/quay?sel=pod/shop/nobody")
-    expect(window.details).to_contain_text("There is no pod shop/nobody now.")
+    window = opened(shop + "#/pending?sel=pod/shop/nobody")
+    expect(window.details).to_contain_text("pod shop/nobody does not exist any more.")

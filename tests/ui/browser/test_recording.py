@@ -43,11 +43,11 @@ def record(file: Path) -> None:
     pod = make_pod("web", "shop").cpu("8").obj()
     node = make_node("n1").capacity(cpu="4", memory="8Gi", pods=10)
     with RecordingWriter(file, name="test", start=START) as writer:
-        writer.take(0.0, node.obj())
+        writer.record(0.0, node.obj())
         writer.flush()
-        writer.take(3.95, pod)
-        writer.take(20.5, node.unschedulable().obj())
-        writer.gone(40.5, identity_of(pod))
+        writer.record(3.95, pod)
+        writer.record(20.5, node.unschedulable().obj())
+        writer.record_deletion(40.5, identity_of(pod))
         writer.mark(60.0)
 
 
@@ -64,7 +64,7 @@ def test_a_pod_that_comes_while_a_recording_is_played_is_explained(
     url: str, opened: Opened
 ) -> None:
     window = opened(f"{url}#/nodes?at=2&{SELECTED}")
-    expect(window.details).to_contain_text("There is no pod shop/web now.")
+    expect(window.details).to_contain_text("pod shop/web does not exist any more.")
     window.page.get_by_role("button", name="Play").click()
     expect(explanation(window)).to_contain_text("Insufficient cpu")
 
@@ -84,7 +84,7 @@ def test_keys_play_a_recording_pause_it_and_go_back(url: str, opened: Opened) ->
     bar.get_by_label("Speed").select_option("300")
     expect(play).to_be_visible()
     expect(bar.locator("output")).to_have_text("1:00 / 1:00")
-    expect(window.details).to_contain_text("There is no pod shop/web now.")
+    expect(window.details).to_contain_text("pod shop/web does not exist any more.")
     window.page.locator("main").focus()
     window.page.keyboard.press(",")
     expect(window.page).to_have_url(re.compile(r"at=50\b"))
@@ -99,4 +99,4 @@ def test_a_jump_is_explained_once_it_is_made(url: str, opened: Opened) -> None:
     slider.fill("30")
     expect(explanation(window)).to_contain_text("unschedulable")
     slider.fill("50")
-    expect(window.details).to_contain_text("There is no pod shop/web now.")
+    expect(window.details).to_contain_text("pod shop/web does not exist any more.")

@@ -18,7 +18,7 @@ def test_a_bay_is_opened_with_the_mouse_and_tells_its_pods_and_attach_places(
     window.drawn()
     window.choose_bay("worker-b1")
     expect(window.details).to_contain_text("worker-b1")
-    expect(window.details).to_contain_text("ebs.csi.aws.com: 4 of 4 places taken")
+    expect(window.details).to_contain_text("ebs.csi.aws.com: 4 of 4 attach slots in use")
     expect(window.details).to_contain_text("limit from: CSINode")
 
     window.details.get_by_role("link", name="shop/ledger-2").click()
@@ -31,7 +31,7 @@ def test_pointing_at_a_bay_tells_of_it(shop: str, opened: Opened) -> None:
     window = opened(shop)
     window.drawn()
     window.page.mouse.move(*window.bay("worker-a1"))
-    expect(window.page.locator(".tip")).to_contain_text("asks")
+    expect(window.page.locator(".tip")).to_contain_text("requests")
     window.page.mouse.move(2, 2)
     expect(window.page.locator(".tip")).to_have_count(0)
 
@@ -56,7 +56,7 @@ def test_the_wheel_zooms_dragging_pans_and_fit_comes_back(shop: str, opened: Ope
 def test_pods_that_wait_stand_by_cause_and_are_a_step_from_their_explanation(
     shop: str, opened: Opened
 ) -> None:
-    window = opened(shop + "#/quay")
+    window = opened(shop + "#/pending")
     volumes = window.page.locator("section.cause.volumes")
     expect(volumes).to_contain_text("StatefulSet ledger")
     volumes.get_by_role("link", name="StatefulSet ledger").click()
@@ -64,7 +64,7 @@ def test_pods_that_wait_stand_by_cause_and_are_a_step_from_their_explanation(
     expect(explanation).to_contain_text("exceed max volume count")
     expect(explanation).to_contain_text("Nearest fixes")
     expect(explanation.locator("code").first).to_contain_text("kubectl")
-    expect(explanation).to_contain_text("Other pods may go to the node as well.")
+    expect(explanation).to_contain_text("Other pods may be scheduled to that node too.")
     said = explanation.get_by_text("node(s) exceed max volume count", exact=False).last
     said.click()
     expect(explanation.get_by_role("link", name="worker-a1")).to_be_visible()
@@ -72,7 +72,7 @@ def test_pods_that_wait_stand_by_cause_and_are_a_step_from_their_explanation(
 
 def test_a_command_can_be_copied(shop: str, opened: Opened) -> None:
     address = shop
-    window = opened(address + "#/quay?sel=pod/shop/ledger-16")
+    window = opened(address + "#/pending?sel=pod/shop/ledger-16")
     window.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     line = window.page.locator(".command").first
     line.get_by_role("button").click()
@@ -89,7 +89,7 @@ def test_queues_are_a_tree_with_shares_and_who_is_next(batch: str, opened: Opene
     expect(nightly).to_contain_text("is asked for")
     expect(window.page.locator(".tree ul ul article.queue").first).to_be_visible()
     nightly.get_by_role("link", name="nightly").click()
-    expect(window.details).to_contain_text("Waiting")
+    expect(window.details).to_contain_text("Pending")
 
 
 def test_the_plan_says_what_why_and_the_cost(shop: str, opened: Opened) -> None:

@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from bayplan.ui import encoding
-from bayplan.ui.backend import NotOfferedError
-from bayplan.ui.encoding import Encoded, Source
-from bayplan.ui.journal import Journal, Listener
-from bayplan.ui.serving import Guard, Serving, serve
+from bayplan.ui import encoder
+from bayplan.ui.backend import NotAvailableError
+from bayplan.ui.changelog import ChangeListener, PageChangeLog
+from bayplan.ui.encoder import Encoded, PageSource
+from bayplan.ui.server import Guard, PageServerOptions, serve
 from bayplan.ui.tables import COLUMNS, Row, Tables
 from tests.patience import PATIENCE
 
@@ -52,7 +52,7 @@ class Told:
     def __init__(self, name: str = "made-up") -> None:
         self.name = name
         self.tables = Tables()
-        self.journal = Journal(start=next(_STARTS))
+        self.change_log = PageChangeLog(start=next(_STARTS))
         self.explanation = b"{}"
         self.notes: list[str] = []
         self.states = 0
@@ -62,25 +62,27 @@ class Told:
         """Set rows, and tell whoever listens."""
         for one in rows:
             self.tables.set(table, one)
-        seq = self.journal.seq + 1
-        data = encoding.change(seq, NOW, self.tables.take_changes())
-        self.journal.add(encoding.as_event(seq, data))
+        seq = self.change_log.seq + 1
+        data = encoder.change(seq, NOW, self.tables.take_changes())
+        self.change_log.add(encoder.as_event(seq, data))
 
     async def state(self, at: float | None) -> Encoded:
         if at is not None:
-            raise NotOfferedError("at: only now")
+            raise NotAvailableError("at: only now")
         self.states += 1
-        source = Source("live", self.name, live=True)
-        return encoding.State(self.journal.seq, NOW, source, self.notes, self.tables).encoded()
+        source = PageSource("live", self.name, live=True)
+        return encoder.PageState(
+            self.change_log.seq, NOW, source, self.notes, self.tables
+        ).encoded()
 
-    def listen(self, after: int) -> Listener | None:
-        return self.journal.listen(after)
+    def listen(self, after: int) -> ChangeListener | None:
+        return self.change_log.listen(after)
 
     async def changes(self, after: int, most: int) -> Encoded:
-        raise NotOfferedError(f"{after} {most}")
+        raise NotAvailableError(f"{after} {most}")
 
     async def timeline(self) -> Encoded:
-        raise NotOfferedError("no time line")
+        raise NotAvailableError("no time line")
 
     async def explain(self, pod: str, after: int | None) -> bytes:
         return self.explanation
@@ -99,7 +101,7 @@ class Teller:
 
     def serve(self) -> str:
         """Begin, at the same address as before if there was one."""
-        how = Serving(
+        how = PageServerOptions(
             port=int(self.url[:-1].rpartition(":")[2] or 0), guard=Guard(token=self._token)
         )
 

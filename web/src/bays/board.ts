@@ -11,13 +11,13 @@ import { detailAt } from "./detail";
 import { draw } from "./draw";
 import { railBox } from "./drawbay";
 import { Frames } from "./frames";
-import { type Bay, bayAt, inside, type Layout, layOut, type Quay, quayAt } from "./layout";
+import { areaAt, type Bay, bayAt, type GroupArea, inside, type Layout, layOut } from "./layout";
 import { type Palette, readPalette } from "./palette";
 import { drawnRails, holdOf, Stacks } from "./scene";
 import { slabAt } from "./stack";
 
 export interface Hit {
-  quay: Quay | null;
+  area: GroupArea | null;
   bay: Bay | null;
   pod: Pod | null;
   rail: Rail | null;
@@ -156,10 +156,10 @@ export class Board {
     const x = this.camera.x + px / this.camera.scale;
     const y = this.camera.y + py / this.camera.scale;
     const bay = bayAt(this.layout, x, y);
-    if (bay === null) return { quay: quayAt(this.layout, x, y), bay, pod: null, rail: null };
+    if (bay === null) return { area: areaAt(this.layout, x, y), bay, pod: null, rail: null };
     const rails = drawnRails(this.store.rails(bay.node.id));
     const rail = rails.find((_, i) => inside(railBox(bay, rails.length, i), x, y)) ?? null;
-    return { quay: null, bay, rail, pod: rail ? null : this.podAt(bay, rails.length, x, y) };
+    return { area: null, bay, rail, pod: rail ? null : this.podAt(bay, rails.length, x, y) };
   }
 
   private podAt(bay: Bay, rails: number, x: number, y: number): Pod | null {

@@ -1,9 +1,9 @@
-/** A frame: zones, quays and the bays that are seen, each in the detail that its size allows. */
+/** A frame: zones, areas and the bays that are seen, each in the detail that its size allows. */
 import { many } from "../model/words";
 import { seen } from "./camera";
 import { detailAt, fullness } from "./detail";
 import { drawBay } from "./drawbay";
-import { type Bay, type Box, baysWithin, overlaps, type Quay } from "./layout";
+import { type Bay, type Box, baysWithin, type GroupArea, overlaps } from "./layout";
 import { onScreen, type Scene } from "./scene";
 
 export const MONO = "ui-monospace, 'SFMono-Regular', 'DejaVu Sans Mono', Menlo, monospace";
@@ -16,11 +16,11 @@ export function draw(scene: Scene): void {
   const view = seen(scene.camera, window);
   const detail = detailAt(scene.camera.scale);
   for (const zone of layout.zones) drawZone(scene, zone);
-  for (const quay of layout.quays) {
-    if (!overlaps(quay, view)) continue;
-    drawQuay(scene, quay);
-    if (detail === "cell") drawCells(scene, baysWithin(quay, view));
-    else for (const bay of baysWithin(quay, view)) drawBay(scene, bay, detail);
+  for (const area of layout.areas) {
+    if (!overlaps(area, view)) continue;
+    drawArea(scene, area);
+    if (detail === "cell") drawCells(scene, baysWithin(area, view));
+    else for (const bay of baysWithin(area, view)) drawBay(scene, bay, detail);
   }
   outline(scene, scene.hovered, 1);
   outline(scene, scene.selected, 2.5);
@@ -45,32 +45,32 @@ function drawZone(scene: Scene, zone: Box & { id: string }): void {
   ctx.stroke();
 }
 
-function drawQuay(scene: Scene, quay: Quay): void {
+function drawArea(scene: Scene, area: GroupArea): void {
   const { ctx, palette } = scene;
-  const box = onScreen(scene, quay);
-  ctx.fillStyle = palette.quay;
+  const box = onScreen(scene, area);
+  ctx.fillStyle = palette.area;
   ctx.fillRect(box.x, box.y, box.w, box.h);
-  const title = quay.title * scene.camera.scale;
+  const title = area.title * scene.camera.scale;
   if (title < 9) return;
   const size = Math.min(title > 60 ? 20 : 13, title * 0.62);
   ctx.font = `600 ${size}px ${SANS}`;
   ctx.fillStyle = palette.ink;
   const baseline = box.y + title - Math.max(size * 0.4, Math.min(14, title - 20));
   const x = box.x + 8;
-  const name = label(scene, quayName(scene, quay), x, baseline, box.w - 14);
+  const name = label(scene, groupName(scene, area), x, baseline, box.w - 14);
   ctx.font = `${size}px ${SANS}`;
   ctx.fillStyle = palette.dim;
-  label(scene, quayWords(scene, quay), x + name + 8, baseline, box.w - 22 - name);
+  label(scene, groupWords(scene, area), x + name + 8, baseline, box.w - 22 - name);
 }
 
-export function quayName(scene: Pick<Scene, "store">, quay: Quay): string {
-  return scene.store.tables.groups.get(quay.group)?.title || quay.group || "no group";
+export function groupName(scene: Pick<Scene, "store">, area: GroupArea): string {
+  return scene.store.tables.groups.get(area.group)?.title || area.group || "no group";
 }
 
 /** How large the group is, its bounds, and what it is on the way to. */
-function quayWords(scene: Scene, quay: Quay): string {
-  const group = scene.store.tables.groups.get(quay.group);
-  if (group === undefined) return many(quay.bays.length, "node");
+function groupWords(scene: Scene, area: GroupArea): string {
+  const group = scene.store.tables.groups.get(area.group);
+  if (group === undefined) return many(area.bays.length, "node");
   const bounds = group.max === null ? "" : ` of ${group.min ?? 0}–${group.max}`;
   const coming = group.target === group.size ? "" : ` → ${group.target}`;
   return `${group.size}${coming}${bounds}`;

@@ -1,6 +1,6 @@
 /**
  * Where every bay lies, in units of its own (`BAY` wide), whatever the zoom: zones side by side, in each
- * its quays (the nodes of one group there), on each quay its bays in rows. A bay's hold is as high as the
+ * its areas (the nodes of one group there), on each area its bays in rows. A bay's hold is as high as the
  * node is large, on one scale for all. The whole is made about as wide for its height as the window is.
  */
 
@@ -16,10 +16,10 @@ const HOLD = 120;
 const LOWEST = 0.4;
 const HIGHEST = 4;
 const GAP = 14;
-const QUAY_GAP = 26;
+const AREA_GAP = 26;
 const ZONE_GAP = 60;
-const NARROWEST_QUAY = 2;
-/** How high a quay's title is: so many units at least, and so many pixels where all is in the window. */
+const NARROWEST_AREA = 2;
+/** How high a area's title is: so many units at least, and so many pixels where all is in the window. */
 const TITLE = 34;
 const TITLE_PIXELS = 17;
 
@@ -36,7 +36,7 @@ export interface Bay extends Box {
   cut: boolean;
 }
 
-export interface Quay extends Box {
+export interface GroupArea extends Box {
   group: string;
   zone: string;
   bays: Bay[];
@@ -51,10 +51,10 @@ export interface ZoneBox extends Box {
 }
 
 export interface Layout extends Box {
-  /** The height of a quay's title; a zone's is half as high again. */
+  /** The height of a area's title; a zone's is half as high again. */
   title: number;
   zones: ZoneBox[];
-  quays: Quay[];
+  areas: GroupArea[];
   bays: Map<string, Bay>;
 }
 
@@ -136,7 +136,7 @@ function bestColumns(byZone: Part[][], aspect: number, title: number): number[] 
   let nearest = Number.POSITIVE_INFINITY;
   for (let wide = 1; wide <= most; wide = Math.max(wide + 1, Math.floor(wide * 1.1))) {
     const columns = counts.map((count) =>
-      Math.max(NARROWEST_QUAY, Math.ceil(wide * Math.sqrt(count / most))),
+      Math.max(NARROWEST_AREA, Math.ceil(wide * Math.sqrt(count / most))),
     );
     const { w, h } = measure(byZone, columns, title);
     const miss = Math.abs(Math.log(w / h / aspect));
@@ -166,7 +166,7 @@ interface Shelf {
   boxes: { part: Part; box: Box; columns: number }[];
 }
 
-/** The quays of a zone from left to right, in as many shelves as they need. */
+/** The areas of a zone from left to right, in as many shelves as they need. */
 function shelves(parts: Part[], columns: number, title: number): Shelf {
   const width = columns * (BAY + GAP) + GAP;
   const made: Shelf = { w: 0, h: 0, boxes: [] };
@@ -175,16 +175,16 @@ function shelves(parts: Part[], columns: number, title: number): Shelf {
   let shelf = 0;
   for (const part of parts) {
     const mine = Math.max(1, Math.min(columns, part.nodes.length));
-    const w = Math.max(mine, NARROWEST_QUAY) * (BAY + GAP) + GAP;
+    const w = Math.max(mine, NARROWEST_AREA) * (BAY + GAP) + GAP;
     const h = title + (rowsOf(part, mine).at(-1) as number);
     if (x > 0 && x + w > width) {
       x = 0;
-      y += shelf + QUAY_GAP;
+      y += shelf + AREA_GAP;
       shelf = 0;
     }
     made.boxes.push({ part, box: { x, y, w, h }, columns: mine });
     made.w = Math.max(made.w, x + w);
-    x += w + QUAY_GAP;
+    x += w + AREA_GAP;
     shelf = Math.max(shelf, h);
   }
   made.h = y + shelf;
@@ -198,22 +198,22 @@ function place(
   by: Measure,
   title: number,
 ): Layout {
-  const made: Layout = { x: 0, y: 0, w: 0, h: 0, title, zones: [], quays: [], bays: new Map() };
+  const made: Layout = { x: 0, y: 0, w: 0, h: 0, title, zones: [], areas: [], bays: new Map() };
   let x = 0;
   byZone.forEach((parts, i) => {
     const shelf = shelves(parts, columns[i] as number, title);
     const zone = { id: zones[i] as string, x, y: 0, w: shelf.w, h: shelf.h + title * 1.5 };
     made.zones.push(zone);
     for (const { part, box, columns } of shelf.boxes) {
-      const quay = quayOf(
+      const area = areaOf(
         part,
         { ...box, x: x + box.x, y: title * 1.5 + box.y },
         columns,
         by,
         title,
       );
-      made.quays.push(quay);
-      for (const bay of quay.bays) made.bays.set(bay.node.id, bay);
+      made.areas.push(area);
+      for (const bay of area.bays) made.bays.set(bay.node.id, bay);
     }
     x += shelf.w + ZONE_GAP;
     made.h = Math.max(made.h, zone.h);
@@ -232,7 +232,7 @@ function rowsOf(part: Part, columns: number): number[] {
   return begins;
 }
 
-function quayOf(part: Part, box: Box, columns: number, by: Measure, title: number): Quay {
+function areaOf(part: Part, box: Box, columns: number, by: Measure, title: number): GroupArea {
   const rows = rowsOf(part, columns).map((begin) => box.y + title + begin);
   const bays = part.nodes.map((node, i) => {
     const hold = part.holds[i] as number;
@@ -246,44 +246,44 @@ function quayOf(part: Part, box: Box, columns: number, by: Measure, title: numbe
 
 /** The bay at a point, if one is there. */
 export function bayAt(layout: Layout, x: number, y: number): Bay | null {
-  const quay = quayAt(layout, x, y);
-  if (quay === null) return null;
-  const column = Math.floor((x - quay.x - GAP) / (BAY + GAP));
-  const row = rowAt(quay, y);
-  if (column < 0 || column >= quay.columns || row < 0) return null;
-  const bay = quay.bays[row * quay.columns + column];
+  const area = areaAt(layout, x, y);
+  if (area === null) return null;
+  const column = Math.floor((x - area.x - GAP) / (BAY + GAP));
+  const row = rowAt(area, y);
+  if (column < 0 || column >= area.columns || row < 0) return null;
+  const bay = area.bays[row * area.columns + column];
   return bay && inside(bay, x, y) ? bay : null;
 }
 
 /** The row at a height; -1 over the first, and beyond the last one under it. */
-function rowAt(quay: Quay, y: number): number {
+function rowAt(area: GroupArea, y: number): number {
   let low = 0;
-  let high = quay.rows.length;
+  let high = area.rows.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((quay.rows[middle] as number) <= y) low = middle + 1;
+    if ((area.rows[middle] as number) <= y) low = middle + 1;
     else high = middle;
   }
   return low - 1;
 }
 
-export function quayAt(layout: Layout, x: number, y: number): Quay | null {
-  return layout.quays.find((quay) => inside(quay, x, y)) ?? null;
+export function areaAt(layout: Layout, x: number, y: number): GroupArea | null {
+  return layout.areas.find((area) => inside(area, x, y)) ?? null;
 }
 
-/** Those of the quay's bays that may be seen in the box: whole rows, only the columns that count. */
-export function* baysWithin(quay: Quay, view: Box): Generator<Bay> {
-  const first = Math.max(0, rowAt(quay, view.y));
-  const last = rowAt(quay, view.y + view.h);
-  const left = Math.max(0, Math.floor((view.x - quay.x - GAP) / (BAY + GAP)));
-  const right = Math.floor((view.x + view.w - quay.x - GAP) / (BAY + GAP));
+/** Those of the area's bays that may be seen in the box: whole rows, only the columns that count. */
+export function* baysWithin(area: GroupArea, view: Box): Generator<Bay> {
+  const first = Math.max(0, rowAt(area, view.y));
+  const last = rowAt(area, view.y + view.h);
+  const left = Math.max(0, Math.floor((view.x - area.x - GAP) / (BAY + GAP)));
+  const right = Math.floor((view.x + view.w - area.x - GAP) / (BAY + GAP));
   for (let row = first; row <= last; row++) {
     const end = Math.min(
-      row * quay.columns + Math.min(right, quay.columns - 1),
-      quay.bays.length - 1,
+      row * area.columns + Math.min(right, area.columns - 1),
+      area.bays.length - 1,
     );
-    for (let i = row * quay.columns + left; i <= end; i++) yield quay.bays[i] as Bay;
-    if (end === quay.bays.length - 1) return;
+    for (let i = row * area.columns + left; i <= end; i++) yield area.bays[i] as Bay;
+    if (end === area.bays.length - 1) return;
   }
 }
 

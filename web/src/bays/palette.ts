@@ -9,7 +9,7 @@ export interface Palette {
   ink: string;
   dim: string;
   paper: string;
-  quay: string;
+  area: string;
   hold: string;
   line: string;
   ghost: string;
@@ -36,7 +36,7 @@ export function readPalette(root: Element): Palette {
     ink: of("ink"),
     dim: of("dim"),
     paper: of("paper"),
-    quay: of("quay"),
+    area: of("area"),
     hold: of("hold"),
     line: of("line"),
     ghost: of("ghost"),

@@ -1,10 +1,12 @@
 /**
- * Where the reader is, as the address says it: `#/bays?sel=node/worker-1&by=memory&at=120`. Whatever is
- * at its default is left out; whatever is not understood is passed over.
+ * The state of the page in its address: `#/bays?sel=node/worker-1&by=memory&at=120`. Defaults are
+ * omitted; unknown values are ignored.
  */
 
-export const VIEWS = ["bays", "nodes", "quay", "queues", "plan", "events"] as const;
+export const VIEWS = ["bays", "nodes", "pending", "queues", "plan", "events"] as const;
 export type View = (typeof VIEWS)[number];
+/** Views by the names that older links have. */
+const RENAMED: Record<string, View> = { quay: "pending" };
 export const MEASURES = ["cpu", "memory"] as const;
 export type Measure = (typeof MEASURES)[number];
 export const COLOURS = ["state", "namespace", "owner", "queue"] as const;
@@ -23,11 +25,11 @@ export interface Place {
   selection: Selection | null;
   by: Measure;
   colour: Colour;
-  /** What is searched for: bays that do not match are dimmed, lists are shortened. */
+  /** The search text: bays that do not match are dimmed, lists are filtered. */
   query: string;
-  /** Only events of this type, in the time line. */
+  /** Show only events of this type. */
   type: string;
-  /** Seconds from the beginning of a recording; null for its end, or for live. */
+  /** Seconds from the start of a recording; null for its end, or for a live cluster. */
   at: number | null;
   /** The middle of the drawing in bays, and how wide a bay is in pixels; null to fit. */
   look: readonly [number, number, number] | null;
@@ -48,7 +50,7 @@ export function parse(hash: string): Place {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
   const asked = new URLSearchParams(search);
   return {
-    view: oneOf(VIEWS, path) ?? START.view,
+    view: oneOf(VIEWS, RENAMED[path] ?? path) ?? START.view,
     selection: selection(asked.get("sel")),
     by: oneOf(MEASURES, asked.get("by")) ?? START.by,
     colour: oneOf(COLOURS, asked.get("colour")) ?? START.colour,

@@ -1,4 +1,4 @@
-/** What is said of a node, a pod or a rail in one breath: tooltips, lists and screen readers. */
+/** One-line descriptions of nodes, pods and attach slots: tooltips, lists and screen readers. */
 import type { Node, Pod, Rail } from "./rows";
 import type { Store } from "./store";
 import { cpu, many, memory, percent } from "./words";
@@ -6,7 +6,7 @@ import { cpu, many, memory, percent } from "./words";
 /** How a node is, in words: the troubles first. */
 export function condition(node: Node): string {
   if (node.upcoming) return "upcoming";
-  const ready = { True: "ready", False: "not ready" }[node.ready] ?? "not heard from";
+  const ready = { True: "ready", False: "not ready" }[node.ready] ?? "unknown";
   return node.cordoned ? `${ready}, cordoned` : ready;
 }
 
@@ -15,7 +15,7 @@ export function tellNode(store: Store, node: Node): string {
   const stuck = berth.states.get("stuck") ?? 0;
   return [
     `${node.id}: ${condition(node)}`,
-    `${many(berth.pods.size, "pod")}${node.upcoming ? " meant for it" : ""}`,
+    `${many(berth.pods.size, "pod")}${node.upcoming ? " for it" : ""}`,
     `CPU ${percent(berth.cpu, node.cpu)} of ${cpu(node.cpu)}`,
     `memory ${percent(berth.memory, node.memory)} of ${memory(node.memory)}`,
     ...store.rails(node.id).map(tellRail),
@@ -25,13 +25,13 @@ export function tellNode(store: Store, node: Node): string {
 }
 
 export function tellRail(rail: Rail): string {
-  if (rail.limit === null) return `${rail.driver}: ${rail.used} attached, no limit is known`;
+  if (rail.limit === null) return `${rail.driver}: ${rail.used} attached, no known limit`;
   const over = rail.over ? ", over its limit" : "";
-  return `${rail.driver}: ${rail.used} of ${rail.limit} places taken${over}`;
+  return `${rail.driver}: ${rail.used} of ${rail.limit} attach slots in use${over}`;
 }
 
 export function tellPod(pod: Pod): string {
-  const asks = `asks ${cpu(pod.cpu)} CPU, ${memory(pod.memory)}`;
+  const asks = `requests ${cpu(pod.cpu)} CPU, ${memory(pod.memory)}`;
   const volumes = pod.volumes ? `, ${many(pod.volumes, "volume")}` : "";
   return `${pod.id}: ${pod.state}, ${asks}${volumes}`;
 }

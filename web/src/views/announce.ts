@@ -1,4 +1,4 @@
-/** Tells a screen reader, now and then, how the cluster changed: only what was counted anew. */
+/** Announces changed counts of pending pods and nodes to screen readers. */
 import { effect } from "@preact/signals";
 import type { App } from "../app";
 import { many } from "../model/words";
@@ -41,7 +41,7 @@ function count({ store }: App): Counts {
 export function differences(before: Counts, now: Counts): string {
   const said: string[] = [];
   if (before.waiting !== now.waiting) {
-    said.push(`${many(now.waiting, "pod")} waiting, before ${before.waiting}`);
+    said.push(`${many(now.waiting, "pod")} pending, before ${before.waiting}`);
   }
   if (before.nodes !== now.nodes) said.push(`${many(now.nodes, "node")}, before ${before.nodes}`);
   return said.length ? `${said.join("; ")}.` : "";

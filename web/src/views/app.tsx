@@ -1,4 +1,4 @@
-/** The page: its head with the views, the search and the connection; the view; what is chosen. */
+/** The page: its header with the views, the search and the connection; the view; the details. */
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { useApp } from "../app";
@@ -9,8 +9,8 @@ import { Details } from "./details";
 import { EventsView } from "./events";
 import { KeysHelp, useKeys } from "./keys";
 import { NodesView } from "./nodes";
+import { PendingView } from "./pending";
 import { PlanView } from "./plan";
-import { QuayView } from "./quay";
 import { QueuesView } from "./queues";
 import { ReplayBar } from "./replay";
 import { SearchBox } from "./search";
@@ -19,7 +19,7 @@ import { Notes, Status } from "./status";
 export const TITLES: Record<View, string> = {
   bays: "Bays",
   nodes: "Nodes",
-  quay: "Quay",
+  pending: "Pending",
   queues: "Queues",
   plan: "Plan",
   events: "Events",
@@ -28,7 +28,7 @@ export const TITLES: Record<View, string> = {
 const CONTENT: Record<View, () => JSX.Element> = {
   bays: BaysView,
   nodes: NodesView,
-  quay: QuayView,
+  pending: PendingView,
   queues: QueuesView,
   plan: PlanView,
   events: EventsView,
@@ -50,7 +50,7 @@ export function Page() {
   return (
     <>
       <button type="button" class="skip" onClick={focusMain}>
-        To the content
+        Skip to content
       </button>
       <Head />
       <Notes />
@@ -104,7 +104,11 @@ function Head() {
         >
           {dark ? "☀" : "☾"}
         </button>
-        <button type="button" aria-label="Keys" onClick={() => (app.keysShown.value = true)}>
+        <button
+          type="button"
+          aria-label="Keyboard shortcuts"
+          onClick={() => (app.keysShown.value = true)}
+        >
           ?
         </button>
       </span>
@@ -112,10 +116,10 @@ function Head() {
   );
 }
 
-/** How many pods wait, beside the quay's name. */
+/** The number of pending pods, beside the name of the view. */
 function Count({ view }: { view: View }) {
   const { store } = useApp();
-  if (view !== "quay") return null;
+  if (view !== "pending") return null;
   store.versions.waiting.value;
   let count = 0;
   for (const row of store.tables.waiting.values()) count += row.count;
@@ -127,7 +131,7 @@ function Waiting() {
   const refused = phase === "refused";
   return (
     <p class="empty" role={refused ? "alert" : undefined}>
-      {refused ? message || "The server refused." : "Waiting for the first word of the cluster…"}
+      {refused ? message || "The server refused the request." : "Loading the cluster…"}
       {!refused && message && <small>{message}</small>}
     </p>
   );

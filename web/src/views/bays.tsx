@@ -171,16 +171,16 @@ function bayOf(app: App, selection: App["place"]["value"]["selection"]): string 
   return pod ? pod.node || pod.upcoming || null : null;
 }
 
-function choose(app: App, { bay, pod, quay }: Hit): void {
+function choose(app: App, { bay, pod, area }: Hit): void {
   if (pod) app.select({ kind: "pod", id: pod.id });
   else if (bay) app.select({ kind: "node", id: bay.node.id });
-  else if (quay && app.store.tables.groups.has(quay.group)) {
-    app.select({ kind: "group", id: quay.group });
+  else if (area && app.store.tables.groups.has(area.group)) {
+    app.select({ kind: "group", id: area.group });
   } else app.select(null);
 }
 
 function tipText(app: App, { bay, pod, rail }: Hit): string {
-  if (rail) return `${tellRail(rail)}, limit from: ${rail.origin || "nowhere"}`;
+  if (rail) return `${tellRail(rail)}, limit from: ${rail.origin || "unknown"}`;
   if (pod) return tellPod(pod);
   return bay ? tellNode(app.store, bay.node) : "";
 }

@@ -1,4 +1,4 @@
-/** All that is known of what is chosen: a node, a pod, a group, a queue, or pods alike that wait. */
+/** Details of the selection: a node, a pod, a group, a queue, or equivalent pending pods. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp } from "../app";
@@ -9,7 +9,7 @@ import { condition, tellRail } from "../model/telling";
 import { age, cpu, many, memory, percent, price } from "../model/words";
 import { ExplanationOf } from "./explanation";
 import { Bar, Empty, Facts, Ref } from "./parts";
-import { CAUSES } from "./quay";
+import { CAUSES } from "./pending";
 import { Shares } from "./queues";
 
 const MOST_PODS = 200;
@@ -48,7 +48,9 @@ function Content({ kind, id }: Selection) {
     waiting: () => some(waiting.get(id), (row) => <WaitingDetails row={row} />),
   };
   const gone =
-    kind === "waiting" ? "Nothing like that waits any more." : `There is no ${kind} ${id} now.`;
+    kind === "waiting"
+      ? "These pods are no longer pending."
+      : `${kind} ${id} does not exist any more.`;
   return <>{parts[kind]() ?? <Empty>{gone}</Empty>}</>;
 }
 
@@ -108,7 +110,7 @@ function NodeDetails({ node }: { node: Node }) {
         ]}
       />
       <Rails node={node} />
-      <h3>{node.upcoming ? "Meant for it" : "Pods"}</h3>
+      <h3>{node.upcoming ? "Pods for this node" : "Pods"}</h3>
       <PodList pods={pods} by={node} />
     </>
   );
@@ -119,7 +121,7 @@ function Rails({ node }: { node: Node }) {
   if (rails.length === 0 && node.missing.length === 0) return null;
   return (
     <>
-      <h3>Attach places</h3>
+      <h3>Attach slots</h3>
       <ul class="lines">
         {rails.map((rail) => (
           <li key={rail.id} class={rail.over ? "warn" : ""}>
@@ -129,7 +131,7 @@ function Rails({ node }: { node: Node }) {
         ))}
         {node.missing.map((driver) => (
           <li key={driver} class="warn">
-            ▲ {driver} is asked for and not installed here
+            ▲ CSI driver {driver} is needed and missing on this node
           </li>
         ))}
       </ul>
@@ -168,7 +170,7 @@ function PodDetails({ pod }: { pod: Pod }) {
           ["State", <span class={pod.state === "stuck" ? "warn" : ""}>{pod.state}</span>],
           ["Phase", pod.phase],
           ["Node", pod.node && <Ref kind="node" id={pod.node} />],
-          ["Meant for", pod.upcoming && <Ref kind="node" id={pod.upcoming} />],
+          ["Upcoming node", pod.upcoming && <Ref kind="node" id={pod.upcoming} />],
           ["Owner", pod.owner],
           ["Queue", pod.queue && <Ref kind="queue" id={pod.queue} />],
           ["CPU", cpu(pod.cpu)],
@@ -191,10 +193,10 @@ function GroupDetails({ group }: { group: Group }) {
       <Facts
         facts={[
           ["Size", `${group.size}${group.target === group.size ? "" : ` → ${group.target}`}`],
-          ["Bounds", group.max === null ? "" : `${group.min ?? 0} to ${group.max}`],
+          ["Limits", group.max === null ? "" : `${group.min ?? 0} to ${group.max}`],
           ["Upcoming", group.upcoming || ""],
           ["Price", price(group.price)],
-          ["Known from", group.source],
+          ["Source", group.source],
         ]}
       />
       <h3>Nodes</h3>
@@ -226,15 +228,15 @@ function QueueDetails({ queue }: { queue: Queue }) {
       <Facts
         facts={[
           ["State", queue.state],
-          ["Under", queue.parent && <Ref kind="queue" id={queue.parent} />],
+          ["Parent", queue.parent && <Ref kind="queue" id={queue.parent} />],
           ["Weight", queue.weight],
-          ["Waiting", queue.waiting || ""],
+          ["Pending", queue.waiting || ""],
           ["Next", queue.next],
-          ["Not now", queue.why],
+          ["Reason", queue.why],
         ]}
       />
       <Shares queue={queue} />
-      {waiting.length > 0 && <h3>Waiting</h3>}
+      {waiting.length > 0 && <h3>Pending</h3>}
       <PodList pods={waiting} />
       {pods.length > waiting.length && <h3>Running</h3>}
       <PodList pods={pods.filter((pod) => pod.node !== "")} />
@@ -250,13 +252,13 @@ function WaitingDetails({ row }: { row: Waiting }) {
       <p class="lead">{CAUSES[row.cause] ?? CAUSES.other}</p>
       <Facts
         facts={[
-          ["Waiting for", age(row.since, store.time.value)],
+          ["Pending for", age(row.since, store.time.value)],
           ["Driver", row.driver],
         ]}
       />
       <ExplanationOf pod={row.sample} />
       <details>
-        <summary>{many(row.count, "pod")} alike</summary>
+        <summary>{many(row.count, "equivalent pod")}</summary>
         <ul class="pods">
           {row.pods.map((id) => (
             <li key={id}>

@@ -1,4 +1,4 @@
-/** Why a pod waits: the reason, what each node says, and the nearest fixes with their commands. */
+/** Why a pod is pending: the reason, the result of each node, and fixes with their commands. */
 import { useEffect, useState } from "preact/hooks";
 import { useApp } from "../app";
 import { many } from "../model/words";
@@ -34,12 +34,12 @@ export function ExplanationOf({ pod }: { pod: string }) {
   return (
     <section class="explanation" aria-label="Explanation" aria-busy={asked === null}>
       <h3>
-        Why it waits
+        Why it is pending
         <button type="button" onClick={() => setAgain(again + 1)}>
-          Ask again
+          Refresh
         </button>
       </h3>
-      {asked === null && <p class="empty">Working it out…</p>}
+      {asked === null && <p class="empty">Computing…</p>}
       {asked && "problem" in asked && <p class="warn">{asked.problem}</p>}
       {asked && "answer" in asked && <Answer answer={asked.answer} />}
     </section>
@@ -53,7 +53,7 @@ function Answer({ answer }: { answer: Explanation }) {
       {held && <Held queue={held} />}
       {answer.fits && answer.node && (
         <p class="lead">
-          It fits: it would go to <Ref kind="node" id={answer.node} />.
+          It fits: it would be scheduled to <Ref kind="node" id={answer.node} />.
         </p>
       )}
       {answer.why && <p class="lead">{answer.why}</p>}
@@ -81,11 +81,11 @@ function Answer({ answer }: { answer: Explanation }) {
   );
 }
 
-/** Who would have to go for it. */
+/** The victims of preemption. */
 function Preempted({ preemption }: { preemption: Preemption }) {
   return (
     <p>
-      Preemption would make room on <Ref kind="node" id={preemption.node ?? ""} />, and end{" "}
+      Preemption would free capacity on <Ref kind="node" id={preemption.node ?? ""} /> by evicting{" "}
       {preemption.victims.map((pod, i) => (
         <span key={pod}>
           {i > 0 && ", "}
@@ -97,18 +97,18 @@ function Preempted({ preemption }: { preemption: Preemption }) {
   );
 }
 
-/** What the queue says of the group that the pod belongs to. */
+/** The reason of the queue for the pod group. */
 function Held({ queue }: { queue: HeldBack }) {
   const asks = Object.entries(queue.asksFor ?? {}).map(([name, amount]) => `${amount} ${name}`);
   return (
     <>
-      <p class="lead">{queue.waitsFor || "Its queue says not yet."}</p>
+      <p class="lead">{queue.waitsFor || "Not admitted by its queue yet."}</p>
       <Facts
         facts={[
           ["Queue", <Ref key="queue" kind="queue" id={queue.queue ?? ""} />],
           ["Group", queue.group],
-          ["Place in it", queue.position],
-          ["Asks for", asks.join(", ")],
+          ["Position", queue.position],
+          ["Requests", asks.join(", ")],
         ]}
       />
     </>
@@ -116,15 +116,15 @@ function Held({ queue }: { queue: HeldBack }) {
 }
 
 const RISKS: Record<string, string> = {
-  evicts: "A pod that runs is ended.",
+  evicts: "A running pod is evicted.",
   unbalances: "Pods are spread less evenly.",
-  "relaxes-a-rule": "Something that was asked for is given up.",
-  costs: "More is to be paid for.",
-  restarts: "The workload's pods are replaced, those that run too.",
-  "runs-with-less": "The pod has less than it asked for.",
-  "opens-a-node": "Other pods may go to the node as well.",
-  overloads: "A node is asked for more than it may be able to do.",
-  "needs-hands": "No command alone does it.",
+  "relaxes-a-rule": "A constraint is removed.",
+  costs: "It adds cost.",
+  restarts: "All pods of the workload are replaced, including running ones.",
+  "runs-with-less": "The pod gets fewer resources than it requested.",
+  "opens-a-node": "Other pods may be scheduled to that node too.",
+  overloads: "The node may be overloaded.",
+  "needs-manual-steps": "No command alone is enough.",
 };
 
 function FixBox({ fix }: { fix: Fix }) {
@@ -152,7 +152,7 @@ interface Alike {
   nodes: NodeAnswer[];
 }
 
-/** Nodes that say the same, together; those with the most nodes first. */
+/** Nodes with the same result; the largest group first. */
 export function alike(nodes: readonly NodeAnswer[]): Alike[] {
   const groups = new Map<string, Alike>();
   for (const node of nodes) {
@@ -169,7 +169,7 @@ function NodeGroups({ nodes }: { nodes: readonly NodeAnswer[] }) {
   if (groups.length === 0) return null;
   return (
     <>
-      <h4>What the nodes say</h4>
+      <h4>Results by node</h4>
       {groups.map((group) => (
         <details key={group.words} class={group.fits ? "fits" : ""}>
           <summary>

@@ -1,24 +1,24 @@
-/** Keys that work everywhere, and the page that tells them. */
+/** Keyboard shortcuts, and the dialog that lists them. */
 import { useEffect, useRef } from "preact/hooks";
 import type { App } from "../app";
 import { useApp } from "../app";
 import { VIEWS } from "../model/place";
 
 const KEYS: readonly (readonly [string, string])[] = [
-  ["1 … 6", "Bays, Nodes, Quay, Queues, Plan, Events"],
-  ["/", "Search; Enter goes to what is found, Esc clears"],
-  ["Esc", "Close what is open, then let go of what is chosen"],
+  ["1 … 6", "Bays, Nodes, Pending, Queues, Plan, Events"],
+  ["/", "Search; Enter opens the result, Esc clears"],
+  ["Esc", "Close dialogs, then clear the selection"],
   ["m", "Stack pods by CPU or by memory"],
   ["c", "Colour pods by state, namespace, owner or queue"],
   ["t", "Dark or light"],
-  ["e", "Go to the explanation or the details of what is chosen"],
-  ["?", "These keys"],
+  ["e", "Go to the details of the selection"],
+  ["?", "Keyboard shortcuts"],
   ["← ↑ → ↓", "In the bays: from bay to bay; in a list: up and down"],
   ["Shift with arrows", "In the bays: move the drawing"],
-  ["+ − 0", "In the bays: larger, smaller, everything"],
-  ["Enter", "Open what is marked"],
+  ["+ − 0", "In the bays: zoom in, zoom out, fit"],
+  ["Enter", "Open the selection"],
   ["Space", "In a recording: play and pause"],
-  [", .", "In a recording: ten seconds back and forth (Shift: to the mark before and after)"],
+  [", .", "In a recording: ten seconds back and forward (Shift: previous and next mark)"],
 ];
 
 export function useKeys(app: App): void {
@@ -92,8 +92,12 @@ export function KeysHelp() {
     else dialog.current?.close();
   }, [app.keysShown.value]);
   return (
-    <dialog ref={dialog} aria-label="Keys" onClose={() => (app.keysShown.value = false)}>
-      <h2>Keys</h2>
+    <dialog
+      ref={dialog}
+      aria-label="Keyboard shortcuts"
+      onClose={() => (app.keysShown.value = false)}
+    >
+      <h2>Keyboard shortcuts</h2>
       <table class="keys">
         <tbody>
           {KEYS.map(([key, words]) => (

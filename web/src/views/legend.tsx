@@ -1,11 +1,11 @@
-/** What the colours and marks of the drawing mean. */
+/** The meaning of colours and marks. */
 import { useApp } from "../app";
 
 const STATES = [
   ["running", "running"],
   ["starting", "starting (dots)"],
   ["stuck", "stuck (hatched)"],
-  ["leaving", "leaving (hollow)"],
+  ["leaving", "terminating (hollow)"],
 ] as const;
 
 export function Legend() {
@@ -26,16 +26,16 @@ export function Legend() {
       <ul>
         <li>
           <i class="swatch ghost" />
-          dashed: a node on its way, with the pods it is meant for
+          dashed: an upcoming node, with the pods that triggered it
         </li>
         <li>
           <i class="swatch rail" />
-          places at the right: volumes attached, free below the limit
+          slots at the right: attached volumes, free slots up to the limit
         </li>
-        <li>● ready, ✕ not ready, ■ not heard from, ○ upcoming</li>
+        <li>● ready, ✕ not ready, ■ unknown, ○ upcoming</li>
         <li>crossed out: cordoned; ▲ over its limit; ⚑ a taint</li>
         <li>
-          far away, empty <i class="swatch fullness" /> full; a corner marks trouble
+          zoomed out: empty <i class="swatch fullness" /> full; a corner marks a problem
         </li>
       </ul>
     </details>

@@ -1,4 +1,4 @@
-/** What the autoscaler last did and what it would do next: what, why, at which cost. */
+/** The last and the next plan of the autoscaler: steps, reasons and cost. */
 import { useApp } from "../app";
 import type { Plan, Step } from "../model/rows";
 import { age, many, price } from "../model/words";
@@ -9,7 +9,7 @@ export function PlanView() {
   store.versions.plans.value;
   const plans = [...store.tables.plans.values()];
   if (plans.length === 0)
-    return <Empty>No plan is known: no autoscaler said one, and no groups are.</Empty>;
+    return <Empty>No plan: there is no autoscaler status, and no node groups are known.</Empty>;
   return (
     <section class="plans" aria-label="The autoscaler's plans">
       {plans.map((plan) => (
@@ -25,7 +25,7 @@ function PlanBox({ plan }: { plan: Plan }) {
   return (
     <article class="plan">
       <h2>
-        {plan.title || (plan.id === "last" ? "The last plan" : "The next plan")}
+        {plan.title || (plan.id === "last" ? "Last plan" : "Next plan")}
         <small>
           {plan.made && `made ${age(plan.made, store.time.value)} ago`}
           {plan.cost !== null && plan.cost !== 0 && ` · ${price(plan.cost, true)}`}
@@ -47,7 +47,7 @@ function PlanBox({ plan }: { plan: Plan }) {
       )}
       {plan.pending.length > 0 && (
         <>
-          <h3>Left waiting</h3>
+          <h3>Still pending</h3>
           <ul class="lines">
             {plan.pending.map((left, i) => (
               <li key={`${i} ${left.why}`}>

@@ -1,4 +1,4 @@
-/** Queues as a tree: what each may have, what it has, what waits, who is next and why not now. */
+/** Queues as a tree: quota, allocated resources, pending pods, and the next group with its reason. */
 import { type App, useApp } from "../app";
 import { amount } from "../model/amounts";
 import type { Amounts, Queue } from "../model/rows";
@@ -59,7 +59,7 @@ function QueueBox({ queue }: { queue: Queue }) {
           {queue.title || queue.id}
         </a>
         <small>{facts.join(" · ")}</small>
-        {queue.waiting > 0 && <b class="count">{queue.waiting} waiting</b>}
+        {queue.waiting > 0 && <b class="count">{queue.waiting} pending</b>}
       </h3>
       <Shares queue={queue} />
       {queue.next && (
@@ -84,7 +84,7 @@ export function Shares({ queue }: { queue: Queue }) {
     queue.deserved,
   );
   return (
-    <table class="shares" aria-label={`What ${queue.title || queue.id} has and may have`}>
+    <table class="shares" aria-label={`Resources of queue ${queue.title || queue.id}`}>
       <tbody>
         {names.map((name) => (
           <Share key={name} queue={queue} name={name} />

@@ -35,7 +35,7 @@ export function ReplayBar() {
           max={timeline.seconds}
           step={Math.max(0.1, timeline.seconds / 2000)}
           value={at}
-          aria-label="Moment of the recording"
+          aria-label="Time in the recording"
           aria-valuetext={`${position(at)} of ${position(timeline.seconds)}`}
           onInput={(event) => app.seek(Number(event.currentTarget.value))}
         />

@@ -1,4 +1,4 @@
-/** Where the page's knowledge comes from, how fresh it is, and what could not be read. */
+/** The source of the data, the connection, and notes about data that could not be read. */
 import { useState } from "preact/hooks";
 import { useApp } from "../app";
 import { clock } from "../model/words";
@@ -9,7 +9,7 @@ const WORDS: Record<Phase, string> = {
   live: "live",
   still: "",
   reconnecting: "reconnecting…",
-  resetting: "fetching again…",
+  resetting: "reloading…",
   refused: "refused",
 };
 
@@ -29,7 +29,7 @@ export function Status() {
       <time dateTime={app.store.time.value}>{clock(app.store.time.value)}</time>
       {phase === "reconnecting" && (
         <button type="button" onClick={() => app.feed.retry()}>
-          Try now
+          Reconnect
         </button>
       )}
     </div>
@@ -42,7 +42,7 @@ export function Notes() {
   const all = notes.join("\n");
   if (notes.length === 0 || hidden === all) return null;
   return (
-    <aside class="notes" aria-label="What could not be read">
+    <aside class="notes" aria-label="Data that could not be read">
       <ul>
         {notes.map((note) => (
           <li key={note}>{note}</li>

@@ -1,1 +1,1 @@
-"""Plans carried out: scale-ups, removal of nodes, cleanup of failed instances."""
+"""Execution of plans: scale-ups, removal of nodes, cleanup of failed instances."""

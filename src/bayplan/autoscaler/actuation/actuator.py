@@ -1,15 +1,14 @@
-"""Removing nodes for real: taint, drain, look once more, delete; and back again if it fails.
+"""Removes nodes: taint, drain, check again, delete; the taint is removed if that fails.
 
-All nodes of a loop are tainted before any pod is evicted, so that no pod is moved to a node that
-goes as well. Then each node is on its own, in the background, as long as it takes; the loop goes
-on, and asks `deletions` which nodes are on their way. Nodes of a group that goes as a whole wait
-for each other, and stay together if one must stay. Nodes of one group are deleted together where
-that is asked for.
+All nodes of a loop are tainted before any pod is evicted, so that no pod is moved to a node that is
+removed as well. Then each node is removed in the background; the loop goes on, and reads
+`deletions`. Nodes of a zero-or-max group are removed all or none. With
+--node-deletion-batcher-interval nodes of one group are deleted in one call.
 
-A cloud that refuses has not acted. One that does not answer may have: its instances then say
-whether the node is going, and if they do not, it stays.
+If the provider refuses, nothing was deleted. If it does not answer, its instances are read: a node
+whose instance is not being deleted is kept.
 
-What was begun and not ended by a process that is no more is found by its taint (`node_taints`).
+Nodes that a previous process did not finish are found by their taint (`node_taints`).
 """
 
 from __future__ import annotations
@@ -26,17 +25,22 @@ from bayplan.autoscaler.actuation.drain import (
     NodeDeletion,
     NodeDeletionTracker,
     NodeDrainer,
-    StaysError,
+    NodeRemovalError,
 )
 from bayplan.autoscaler.actuation.node_taints import NodeWriter
 from bayplan.autoscaler.cloudstate.reader import with_timeout
-from bayplan.autoscaler.clusterstate.readiness import says_ready
+from bayplan.autoscaler.clusterstate.readiness import has_ready_conditions
 from bayplan.autoscaler.clusterstate.taints import to_be_deleted
 from bayplan.autoscaler.events import AutoscalerEvents, EventMessage
 from bayplan.autoscaler.metrics import ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaledown.drain import DrainContext
-from bayplan.autoscaler.scaledown.release import Activity, Batch, Cooldowns, Deletions
+from bayplan.autoscaler.scaledown.removable import (
+    Cooldowns,
+    CooldownTrigger,
+    Deletions,
+    RemovalBatch,
+)
 from bayplan.base.clock import Clock
 from bayplan.client import Client
 from bayplan.client.errors import ClientError
@@ -45,15 +49,15 @@ from bayplan.kube.events import EventType
 from bayplan.nodegroups import (
     InstanceState,
     NodeGroupError,
+    NodeGroupNotFoundError,
     NodeRef,
-    NotFoundError,
     Provider,
-    UnavailableError,
+    ProviderUnavailableError,
 )
 
 
 class InstanceDeleter:
-    """Deletes through a provider."""
+    """Deletes instances through the provider, in batches."""
 
     def __init__(self, provider: Provider, options: AutoscalerOptions, clock: Clock) -> None:
         self._provider = provider
@@ -62,8 +66,8 @@ class InstanceDeleter:
         self._gathered: dict[str, list[NodeDeletion]] = {}
 
     async def gather(self, group: str, jobs: Sequence[NodeDeletion]) -> list[NodeDeletion]:
-        """The nodes of a group that are to be deleted now; none if others will take them along."""
-        if self._interval <= 0 or jobs[0].together:
+        """Return the nodes of a group to delete now; none if an earlier call will delete them."""
+        if self._interval <= 0 or jobs[0].atomic:
             return list(jobs)
         first = group not in self._gathered
         self._gathered.setdefault(group, []).extend(jobs)
@@ -73,25 +77,25 @@ class InstanceDeleter:
         return self._gathered.pop(group)
 
     async def delete(self, group: str, jobs: Sequence[NodeDeletion]) -> None:
-        """Give nodes of a group back, all or none; NodeGroupError if they stay."""
+        """Delete nodes of a group, all or none; NodeGroupError if that fails."""
         nodes = [NodeRef.of(job.node) for job in jobs]
         try:
             await with_timeout(self._provider.delete_nodes(group, nodes))
-        except UnavailableError as error:
-            await self._unless_going(group, nodes, str(error))
-        except NotFoundError:
-            # They went by themselves, if the cloud has none of them.
-            await self._unless_going(group, nodes, "the cloud does not know the node")
+        except ProviderUnavailableError as error:
+            await self._check_deleting(group, nodes, str(error))
+        except NodeGroupNotFoundError:
+            # They are already deleted, if the provider has none of them.
+            await self._check_deleting(group, nodes, "the cloud provider does not know the node")
 
-    async def _unless_going(self, group: str, nodes: Sequence[NodeRef], why: str) -> None:
-        """UnavailableError unless every node is going, or gone."""
+    async def _check_deleting(self, group: str, nodes: Sequence[NodeRef], why: str) -> None:
+        """Raise ProviderUnavailableError unless every node is being deleted, or is deleted."""
         try:
             there = await with_timeout(self._provider.instances(group))
         except NodeGroupError:
-            raise UnavailableError(why) from None
-        staying = {one.provider_id for one in there if one.state is not InstanceState.DELETING}
-        if any(node.provider_id in staying for node in nodes):
-            raise UnavailableError(why)
+            raise ProviderUnavailableError(why) from None
+        kept = {one.provider_id for one in there if one.state is not InstanceState.DELETING}
+        if any(node.provider_id in kept for node in nodes):
+            raise ProviderUnavailableError(why)
 
 
 log = logging.getLogger(__name__)
@@ -99,7 +103,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActuatorContext:
-    """What the actuator works with."""
+    """What the actuator uses."""
 
     client: Client
     provider: Provider
@@ -108,12 +112,12 @@ class ActuatorContext:
     recorder: AutoscalerEvents
     metrics: ScaleDownMetrics
     cooldowns: Cooldowns
-    scene: Callable[[], DrainContext]
-    """What drain rules look at now."""
+    drain_context: Callable[[], DrainContext]
+    """Returns the current input of the drain rules."""
 
 
 class Actuator:
-    """Gives nodes back."""
+    """Removes nodes."""
 
     def __init__(self, context: ActuatorContext) -> None:
         client, options = context.client, context.options
@@ -121,46 +125,46 @@ class Actuator:
         self._tracker = NodeDeletionTracker()
         self._nodes = NodeWriter(client)
         evictor = Evictor(client, options, context.recorder, context.metrics)
-        self._drainer = NodeDrainer(client, options, evictor, context.scene)
+        self._drainer = NodeDrainer(client, options, evictor, context.drain_context)
         self._deleter = InstanceDeleter(context.provider, options, client.clock)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def deletions(self) -> Deletions:
-        """Which nodes are on their way out."""
+        """The nodes that are being removed."""
         return self._tracker.deletions()
 
-    async def start(self, batches: Sequence[Batch]) -> list[str]:
-        """Taint the nodes of these batches, and give them back in the background; returns their
-        names. If one cannot be tainted, none goes.
+    async def start(self, batches: Sequence[RemovalBatch]) -> list[str]:
+        """Taint the nodes of these batches, and remove them in the background; return their names.
+        If one cannot be tainted, none is removed.
         """
         begun = [self._begin(batch) for batch in batches]
         every = [job for jobs in begun for job in jobs]
-        if not every or not await self._mark(every):
+        if not every or not await self._taint(every):
             return []
         now = self._context.client.clock.now()
         for batch, jobs in zip(batches, begun, strict=True):
-            self._context.cooldowns.note(Activity.DELETE, batch.group, now)
-            for part in [jobs] if batch.together else [[job] for job in jobs]:
+            self._context.cooldowns.record(CooldownTrigger.DELETE, batch.group, now)
+            for part in [jobs] if batch.atomic else [[job] for job in jobs]:
                 if part:
-                    self._spawn(self._go(part))
+                    self._spawn(self._remove(part))
         return [job.name for job in every]
 
     async def close(self) -> None:
-        """Stop; what is under way is left as it is, for whoever comes next."""
+        """Stop; the next leader continues removals in progress."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def idle(self) -> None:
-        """Wait until nothing is under way."""
+        """Wait until no removal is in progress."""
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _begin(self, batch: Batch) -> list[NodeDeletion]:
+    def _begin(self, batch: RemovalBatch) -> list[NodeDeletion]:
         named = self._context.snapshot.cluster.node_named
         found = [(named(one.node), not one.is_empty) for one in batch.nodes]
         jobs = [
-            NodeDeletion(node, batch.group, drains, batch.together)
+            NodeDeletion(node, batch.group, drains, batch.atomic)
             for node, drains in found
             if node is not None and node.name not in self._tracker
         ]
@@ -174,110 +178,112 @@ class Actuator:
 
     # -- tainting ------------------------------------------------------------------------------
 
-    async def _mark(self, jobs: Sequence[NodeDeletion]) -> bool:
-        """Taint nodes; if one cannot be, none stays tainted."""
-        answers = await asyncio.gather(*map(self._mark_one, jobs))
+    async def _taint(self, jobs: Sequence[NodeDeletion]) -> bool:
+        """Taint nodes; if one cannot be tainted, the taint is removed from all."""
+        answers = await asyncio.gather(*map(self._taint_one, jobs))
         if not any(answers):
             return True
         for job, problem in zip(jobs, answers, strict=True):
             if problem:
                 text = f"failed to mark the node as toBeDeleted/unschedulable: {problem}"
-                self._tell(job, "Warning", "ScaleDownFailed", text)
-            await self._unmark(job)
+                self._record_event(job, "Warning", "ScaleDownFailed", text)
+            await self._untaint(job)
             self._end(job, failed=True)
         return False
 
-    async def _mark_one(self, job: NodeDeletion) -> str:
+    async def _taint_one(self, job: NodeDeletion) -> str:
         options, clock = self._context.options, self._context.client.clock
         cordon = options.cordon_node_before_terminating
         try:
-            await self._nodes.mark(job.node, to_be_deleted(clock.now()), cordon=cordon)
+            await self._nodes.taint_for_deletion(
+                job.node, to_be_deleted(clock.now()), cordon=cordon
+            )
         except ClientError as error:
             return str(error) or type(error).__name__
         text = "marked the node as toBeDeleted/unschedulable"
-        self._tell(job, "Normal", "ScaleDown", text)
+        self._record_event(job, "Normal", "ScaleDown", text)
         return ""
 
-    async def _unmark(self, job: NodeDeletion) -> None:
+    async def _untaint(self, job: NodeDeletion) -> None:
         try:
-            await self._nodes.unmark(job.node)
+            await self._nodes.remove_deletion_taint(job.node)
         except ClientError as error:
-            log.warning("node %s keeps its taint for now: %s", job.name, error)
+            log.warning("cannot remove the taint of node %s yet: %s", job.name, error)
 
     # -- one node, or several ------------------------------------------------------------------
 
-    async def _go(self, jobs: Sequence[NodeDeletion]) -> None:
-        """Give nodes back that go together; whatever happens, they do not go for ever."""
+    async def _remove(self, jobs: Sequence[NodeDeletion]) -> None:
+        """Remove nodes, all or none; an unexpected error aborts."""
         try:
-            await self._prepare_and_return(jobs)
+            await self._drain_and_delete(jobs)
         except Exception:
-            log.exception("nodes %s cannot be given back", ", ".join(job.name for job in jobs))
-            await self._stay(jobs, ["unexpected error"] * len(jobs))
+            log.exception("failed to remove nodes %s", ", ".join(job.name for job in jobs))
+            await self._abort(jobs, ["unexpected error"] * len(jobs))
 
-    async def _prepare_and_return(self, jobs: Sequence[NodeDeletion]) -> None:
-        """Prepare nodes and give them back; if one of them must stay, all do."""
+    async def _drain_and_delete(self, jobs: Sequence[NodeDeletion]) -> None:
+        """Drain nodes and delete them; if one cannot be drained, none is deleted."""
         await self._context.client.clock.sleep(self._context.options.node_delete_delay_after_taint)
-        problems = await asyncio.gather(*map(self._problem_with, jobs))
+        problems = await asyncio.gather(*map(self._prepare, jobs))
         if any(problems):
-            await self._stay(jobs, problems)
+            await self._abort(jobs, problems)
             return
         going = await self._deleter.gather(jobs[0].group, jobs)
         if going:
-            await self._return(going)
+            await self._delete(going)
 
-    async def _problem_with(self, job: NodeDeletion) -> str:
-        """Prepare a node; returns why it must stay."""
+    async def _prepare(self, job: NodeDeletion) -> str:
+        """Drain a node; return why it cannot be removed."""
         try:
             await self._drainer.prepare(job)
-        except StaysError as error:
-            return str(error) or "it must stay"
+        except NodeRemovalError as error:
+            return str(error) or "it cannot be removed"
         return ""
 
-    async def _return(self, jobs: Sequence[NodeDeletion]) -> None:
-        """Look once more, and delete; those that must stay do, unless they go together."""
-        problems = await asyncio.gather(*map(self._problem_at_last, jobs))
-        staying = [job for job, problem in zip(jobs, problems, strict=True) if problem]
-        if staying and jobs[0].together:
-            await self._stay(jobs, problems)
+    async def _delete(self, jobs: Sequence[NodeDeletion]) -> None:
+        """Check again, and delete; nodes that fail the check are kept."""
+        problems = await asyncio.gather(*map(self._check_again, jobs))
+        failed = [job for job, problem in zip(jobs, problems, strict=True) if problem]
+        if failed and jobs[0].atomic:
+            await self._abort(jobs, problems)
             return
-        await self._stay(staying, [problem for problem in problems if problem])
+        await self._abort(failed, [problem for problem in problems if problem])
         going = [job for job, problem in zip(jobs, problems, strict=True) if not problem]
         if not going:
             return
         try:
             await self._deleter.delete(going[0].group, going)
         except NodeGroupError as error:
-            await self._stay(going, [f"the cloud does not delete it: {error}"] * len(going))
+            await self._abort(going, [f"the cloud provider failed: {error}"] * len(going))
             return
         for job in going:
-            self._gone(job)
+            self._removed(job)
 
-    async def _problem_at_last(self, job: NodeDeletion) -> str:
+    async def _check_again(self, job: NodeDeletion) -> str:
         try:
             await self._drainer.check(job)
-        except StaysError as error:
-            return str(error) or "it must stay"
+        except NodeRemovalError as error:
+            return str(error) or "it cannot be removed"
         return ""
 
-    async def _stay(self, jobs: Sequence[NodeDeletion], problems: Sequence[str]) -> None:
-        """Give up on nodes: they are as they were, and say why."""
+    async def _abort(self, jobs: Sequence[NodeDeletion], problems: Sequence[str]) -> None:
+        """Abort the removal of nodes: record why, and remove their taints."""
         for job, problem in zip(jobs, problems, strict=True):
             why = problem or "couldn't scale down other nodes in this node group"
             what = "drain and delete node" if job.drains else "delete empty node"
-            log.warning("node %s stays: %s", job.name, why)
-            self._tell(job, "Warning", "ScaleDownFailed", f"failed to {what}: {why}")
-            await self._unmark(job)
+            log.warning("node %s is not removed: %s", job.name, why)
+            self._record_event(job, "Warning", "ScaleDownFailed", f"failed to {what}: {why}")
+            await self._untaint(job)
             self._end(job, failed=True)
 
-    def _gone(self, job: NodeDeletion) -> None:
-        self._tell(job, "Normal", "ScaleDown", "nodes removed by cluster autoscaler")
+    def _removed(self, job: NodeDeletion) -> None:
+        self._record_event(job, "Normal", "ScaleDown", "nodes removed by cluster autoscaler")
         reason, text = (
             ("ScaleDown", f"Scale-down: node {job.name} removed with drain")
             if job.drains
             else ("ScaleDownEmpty", f"Scale-down: empty node {job.name} removed")
         )
         self._context.recorder.about_all(EventMessage("Normal", reason, text, ACTION))
-        ready = says_ready(job.node)
+        ready = has_ready_conditions(job.node)
         why = "unready" if not ready else "underutilized" if job.drains else "empty"
         self._context.metrics.removed.labels(why).inc()
         self._end(job, failed=False)
@@ -287,7 +293,7 @@ class Actuator:
         if failed:
             self._context.metrics.failed.inc()
             now = self._context.client.clock.now()
-            self._context.cooldowns.note(Activity.FAILURE, job.group, now)
+            self._context.cooldowns.record(CooldownTrigger.FAILURE, job.group, now)
 
-    def _tell(self, job: NodeDeletion, kind: EventType, reason: str, text: str) -> None:
+    def _record_event(self, job: NodeDeletion, kind: EventType, reason: str, text: str) -> None:
         self._context.recorder.about(job.node, EventMessage(kind, reason, text, ACTION))

@@ -1,14 +1,13 @@
-"""Cleanup of failed instances, and of target sizes that will never be reached.
+"""Cleanup of failed instances, unregistered nodes, nodes without drivers, and target sizes.
 
-Instances that failed, instances that never registered, and nodes whose drivers never came are
-removed; a group that is meant to have instances which do not exist is told so. None of it takes a
-group below its minimum unless an option says so. Everything is counted as a failure of its group,
-once; and as removed once, however long the cloud goes on to list it.
+Failed instances, long unregistered nodes, and nodes with missing drivers are removed; the target
+size of a group is decreased by instances that do not exist. A group keeps its minimum size unless
+an option allows less. Each is counted once as a failure of its group, and once as removed, however
+long the provider lists it.
 
-A node whose drivers never came goes only if nothing but daemons is on it. It is tainted first, so
-that nothing more comes, and looked at again after that; if something has come meanwhile, it keeps
-its taint no longer and stays. A group that is at its minimum keeps the node as well, if its cloud
-says so.
+A node with missing drivers is removed only if it has no pods except those of DaemonSets. It is
+tainted first, and checked again after that; if it has other pods then, the taint is removed and the
+node kept. The provider may also refuse, for a group at its minimum size.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from bayplan.autoscaler.clusterstate.taints import TO_BE_DELETED, to_be_deleted,
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.client import Client, merge
 from bayplan.client.errors import ClientError
-from bayplan.kube.daemons import belongs_to_node
+from bayplan.kube.daemonsets import belongs_to_node
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import Instance, NodeGroupError, NodeRef
@@ -41,34 +40,34 @@ CODE = "CSI_DRIVER_MISSING"
 
 
 @dataclass(slots=True)
-class LateNodeCleanup:
-    """Gives nodes up, and remembers whose failure has been counted."""
+class MissingDriverCleanup:
+    """Removes nodes with missing drivers, and remembers which failures were counted."""
 
     context: ActuationContext
     options: AutoscalerOptions
     node_states: NodeStates
     client: Client | None
-    """Whom nodes are tainted by; nobody in a dry run."""
+    """The client that taints nodes; None in a dry run."""
     pods_on: Callable[[str], list[Pod]]
     _counted: set[str] = field(default_factory=set)
 
     async def clean_up(self, now: datetime) -> int:
-        """Give up whatever is late; returns how many nodes were given back."""
-        given = 0
-        late = self.node_states.standing(NodeReadiness.LATE)
-        uids = {self.node_states.members[name].node.metadata.uid for name in late}
-        for name in late:
+        """Remove nodes with missing drivers; return how many were removed."""
+        removed = 0
+        timed_out = self.node_states.in_state(NodeReadiness.MISSING_DRIVERS)
+        uids = {self.node_states.members[name].node.metadata.uid for name in timed_out}
+        for name in timed_out:
             member = self.node_states.members.get(name)
             if member is not None and member.group:
-                self._tell(name)
-                given += await self._remove(member.node, member.group, now)
+                self._record_failure(name)
+                removed += await self._remove(member.node, member.group, now)
         self._counted &= uids
-        return given
+        return removed
 
-    def _tell(self, name: str) -> None:
+    def _record_failure(self, name: str) -> None:
         member = self.node_states.members[name]
-        uid, patience = member.node.metadata.uid, self.options.csi_driver_startup_time
-        notice = events.drivers_missing(name, member.group, member.missing, patience)
+        uid, timeout = member.node.metadata.uid, self.options.csi_driver_startup_time
+        notice = events.drivers_missing(name, member.group, member.missing, timeout)
         self.context.recorder.about(member.node, notice)
         if uid not in self._counted:
             self._counted.add(uid)
@@ -95,7 +94,7 @@ class LateNodeCleanup:
         except NodeGroupError:
             await self._taint(node, _others(node))
             raise
-        log.info("removed", extra={"node": node.name, "group": group, "why": CODE})
+        log.info("removed node", extra={"node": node.name, "group": group, "reason": CODE})
 
     async def _taint(self, node: Node, taints: list[Taint]) -> Node:
         if self.client is None:
@@ -118,101 +117,103 @@ FAILED = "instance error"
 
 @dataclass(slots=True)
 class FailedInstanceCleanup:
-    """Remembers which failures have been counted."""
+    """Removes failed and unregistered instances, and remembers which failures were counted."""
 
     context: ActuationContext
     options: AutoscalerOptions
     _counted: set[str] = field(default_factory=set)
-    _given: set[str] = field(default_factory=set)
+    _removed: set[str] = field(default_factory=set)
 
     async def clean_up(self, cloud: CloudState, now: datetime) -> int:
-        """Give back what never will be; returns how much of it was given back."""
-        self._settle_orders(cloud, now)
-        given = 0
-        for name, asked in sorted(cloud.groups.items()):
-            if not asked.stale:
+        """Remove instances that will never be nodes; return how many were removed."""
+        self._update_scale_up_requests(cloud, now)
+        removed = 0
+        for name, info in sorted(cloud.groups.items()):
+            if not info.stale:
                 state = self.context.registry.states[name]
-                given += await self._failed(asked, state)
-                given += await self._unregistered(asked, state)
-                given += await self._fix_size(asked, now)
-        if self._counted or self._given:
-            listed = {one.provider_id for asked in cloud.groups.values() for one in asked.instances}
+                removed += await self._failed(info, state)
+                removed += await self._unregistered(info, state)
+                removed += await self._fix_size(info, now)
+        if self._counted or self._removed:
+            listed = {one.provider_id for info in cloud.groups.values() for one in info.instances}
             self._counted &= listed
-            self._given &= listed
-        return given
+            self._removed &= listed
+        return removed
 
-    def _settle_orders(self, cloud: CloudState, now: datetime) -> None:
+    def _update_scale_up_requests(self, cloud: CloudState, now: datetime) -> None:
         registry = self.context.registry
-        come, late = registry.settle_orders(now)
-        for name in come:
+        succeeded, timed_out = registry.update_scale_up_requests(now)
+        for name in succeeded:
             state = registry.states.get(name)
-            if state is not None and not (state.failed or state.long_unregistered or state.late):
-                self.context.backoff.succeed(name)
-        for name in late:
-            asked = cloud.groups.get(name)
-            if asked is not None:
-                patience = asked.options.max_node_provision_time
-                notice = events.timed_out(name, patience)
+            if state is not None and not (
+                state.failed or state.long_unregistered or state.missing_drivers
+            ):
+                self.context.backoff.remove_backoff(name)
+        for name in timed_out:
+            info = cloud.groups.get(name)
+            if info is not None:
+                timeout = info.options.max_node_provision_time
+                notice = events.timed_out(name, timeout)
                 self.context.recorder.about_all(notice)
                 self.context.fail(name, TIMEOUT, notice.text)
 
-    async def _failed(self, asked: NodeGroupInfo, state: GroupState) -> int:
-        """Instances that cannot be had."""
+    async def _failed(self, info: NodeGroupInfo, state: GroupState) -> int:
+        """Remove failed instances."""
         if not state.failed:
             return 0
         new = [one for one in state.failed if one.provider_id not in self._counted]
         for (code, message), count in _by_error(new).items():
-            notice = events.instances_failed(asked.group.id, count, code, message)
+            notice = events.instances_failed(info.group.id, count, code, message)
             self.context.recorder.about_all(notice)
-            self.context.fail(asked.group.id, code, message)
+            self.context.fail(info.group.id, code, message)
         self._counted |= {one.provider_id for one in new}
-        return len(await self._give_back(asked, state.failed, force=True))
+        return len(await self._delete_instances(info, state.failed, force=True))
 
-    async def _unregistered(self, asked: NodeGroupInfo, state: GroupState) -> int:
-        """Instances that never became nodes."""
+    async def _unregistered(self, info: NodeGroupInfo, state: GroupState) -> int:
+        """Remove long unregistered instances."""
         if not state.long_unregistered:
             return 0
         force = self.options.force_delete_unregistered_nodes
-        given = await self._give_back(asked, state.long_unregistered, force=force)
-        for provider_id in given:
-            self.context.recorder.about_all(events.unregistered(provider_id, asked.group.id))
-        return len(given)
+        removed = await self._delete_instances(info, state.long_unregistered, force=force)
+        for provider_id in removed:
+            self.context.recorder.about_all(events.unregistered(provider_id, info.group.id))
+        return len(removed)
 
-    async def _give_back(
-        self, asked: NodeGroupInfo, instances: Sequence[Instance], *, force: bool
+    async def _delete_instances(
+        self, info: NodeGroupInfo, instances: Sequence[Instance], *, force: bool
     ) -> list[str]:
-        """Give back as many of these as a group's minimum allows; returns those that had not been
-        given back before.
+        """Delete as many of these as a group's minimum size allows; return those not deleted
+        before.
         """
-        spare = len(instances) if force else asked.target - asked.group.min_size
+        spare = len(instances) if force else info.target - info.group.min_size
         going = [NodeRef(one.provider_id) for one in instances[: max(0, spare)]]
         if not going:
             return []
-        name = asked.group.id
+        name = info.group.id
         try:
             await with_timeout(self.context.provider.delete_nodes(name, going))
         except NodeGroupError as error:
-            log.warning("group %s: instances cannot be given back: %s", name, error)
-            told = events.unregistered(going[0].provider_id, name, str(error))
-            self.context.recorder.about_all(told)
+            log.warning("node group %s: failed to delete instances: %s", name, error)
+            notice = events.unregistered(going[0].provider_id, name, str(error))
+            self.context.recorder.about_all(notice)
             return []
-        new = [one.provider_id for one in going if one.provider_id not in self._given]
-        self._given.update(new)
+        new = [one.provider_id for one in going if one.provider_id not in self._removed]
+        self._removed.update(new)
         return new
 
-    async def _fix_size(self, asked: NodeGroupInfo, now: datetime) -> int:
-        """A group that is meant to have instances which have not come for long."""
-        name = asked.group.id
+    async def _fix_size(self, info: NodeGroupInfo, now: datetime) -> int:
+        """Decrease the target size of a group that has long lacked instances."""
+        name = info.group.id
         short = self.context.registry.shortfalls.get(name)
-        patience = timedelta(seconds=asked.options.max_node_provision_time)
-        if short is None or now < short.since + patience:
+        timeout = timedelta(seconds=info.options.max_node_provision_time)
+        if short is None or now < short.since + timeout:
             return 0
-        there = asked.target - short.missing
-        self.context.recorder.about_all(events.size_fixed(name, asked.target, there))
+        size = info.target - short.missing
+        self.context.recorder.about_all(events.size_fixed(name, info.target, size))
         try:
             await with_timeout(self.context.provider.decrease_target(name, short.missing))
         except NodeGroupError as error:
-            log.warning("group %s: its size cannot be fixed: %s", name, error)
+            log.warning("node group %s: failed to decrease the target size: %s", name, error)
             return 0
         return short.missing
 

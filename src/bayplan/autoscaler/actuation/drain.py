@@ -1,12 +1,12 @@
-"""Draining a node: every pod is evicted with its grace, and waited for until it is gone.
+"""Drains a node: evicts every pod with its grace period, and waits until it is gone.
 
-Between a plan and its execution pods come, budgets are spent and nodes vanish. So the node is read
-afresh after its taint has been seen by schedulers: its pods are held against the drain rules again,
-and evicted; and once more before it is deleted nothing may be on it that would be lost.
+Between a plan and its execution pods are scheduled, budgets change and nodes disappear. So the
+node's pods are read again after schedulers have seen its taint, checked by the drain rules, and
+evicted; and once more before the deletion, when no pod may be left that would be lost.
 
-An eviction that a budget refuses, or that fails, is tried again for a while. Daemons are asked to
-go as well where they should, but are not waited for. Pods are known by their uid: another one of
-the same name is not touched, and means that the old one is gone.
+An eviction that a budget refuses, or that fails, is retried for a while. DaemonSet pods are evicted
+where configured, but not waited for. Pods are identified by uid: a new pod of the same name means
+that the old one is gone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bayplan.autoscaler.scaledown.drain import (
     is_mirror,
 )
 from bayplan.autoscaler.scaledown.reasons import BlockingPod
-from bayplan.autoscaler.scaledown.release import Deletions
+from bayplan.autoscaler.scaledown.removable import Deletions
 from bayplan.autoscaler.scaledown.simulator import PodMoves, pod_moves
 from bayplan.client import Client
 from bayplan.client.errors import ClientError, ConflictError, NotFoundError
@@ -37,20 +37,20 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
 
-class StaysError(Exception):
-    """A node stays after all, and why."""
+class NodeRemovalError(Exception):
+    """A node cannot be removed after all."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeDeletion:
-    """One node that is being given back."""
+    """One node that is being removed."""
 
     node: Node
     group: str
     drains: bool
-    """Whether pods have to be moved first; without, a pod that has come keeps the node."""
-    together: bool = False
-    """Whether it goes with others of its group, or not at all."""
+    """Whether pods are evicted first; if not, a newly scheduled pod blocks the removal."""
+    atomic: bool = False
+    """Whether all nodes of its group are removed, or none."""
 
     @property
     def name(self) -> str:
@@ -59,7 +59,7 @@ class NodeDeletion:
 
 
 class NodeDeletionTracker:
-    """All that are under way, by node."""
+    """The removals in progress, by node."""
 
     def __init__(self) -> None:
         self._tracker: dict[str, NodeDeletion] = {}
@@ -68,15 +68,15 @@ class NodeDeletionTracker:
         return node in self._tracker
 
     def begin(self, jobs: Iterable[NodeDeletion]) -> None:
-        """They are under way."""
+        """Add removals."""
         self._tracker.update({job.name: job for job in jobs})
 
     def end(self, job: NodeDeletion) -> None:
-        """It is over, one way or the other."""
+        """Remove a finished or aborted removal."""
         self._tracker.pop(job.name, None)
 
     def deletions(self) -> Deletions:
-        """Which nodes are on their way out."""
+        """The nodes that are being removed."""
         every = self._tracker.values()
         return Deletions(
             {job.name: job.group for job in every if not job.drains},
@@ -85,13 +85,13 @@ class NodeDeletionTracker:
 
 
 async def pods_on(client: Client, node: str) -> list[Pod]:
-    """The pods of a node that have not ended, read afresh."""
+    """List the pods of a node that have not finished."""
     page = await client.list(Pod, fields=f"spec.nodeName={node}")
     return [pod for pod in page.items if not pod.is_terminal]
 
 
-def left_behind(pods: list[Pod], client: Client, cutoff: int) -> list[Pod]:
-    """Those that a node must not be deleted with: not its own, not expendable, not long gone."""
+def lost_pods(pods: list[Pod], client: Client, cutoff: int) -> list[Pod]:
+    """Return the pods that would be lost: no DaemonSet, mirror, expendable or overdue pods."""
     now = client.clock.now()
     return [
         pod
@@ -107,11 +107,11 @@ def left_behind(pods: list[Pod], client: Client, cutoff: int) -> list[Pod]:
 
 log = logging.getLogger(__name__)
 RETRY = 10.0
-"""Seconds between tries to evict a pod."""
+"""Seconds between attempts to evict a pod."""
 HEADROOM = 30.0
-"""Seconds that a pod may take beyond its grace."""
-LOOK = 5.0
-"""Seconds between looks at who is still there."""
+"""Seconds that a pod may take beyond its grace period."""
+POLL_INTERVAL = 5.0
+"""Seconds between two lists of the remaining pods."""
 ACTION = "ScaleDown"
 DELETING = EventMessage("Normal", "ScaleDown", "deleting pod for node scale down", ACTION)
 NOT_DELETED = EventMessage(
@@ -120,11 +120,11 @@ NOT_DELETED = EventMessage(
 
 
 class DrainError(Exception):
-    """A node could not be emptied."""
+    """A node could not be drained."""
 
 
 class Evictor:
-    """Evicts through a client."""
+    """Evicts pods, and waits until they are gone."""
 
     def __init__(
         self,
@@ -135,26 +135,26 @@ class Evictor:
     ) -> None:
         self._client = client
         self._options = options
-        self._teller = recorder
+        self._recorder = recorder
         self._metrics = metrics
 
     async def drain(self, node: str, pods: Sequence[Pod], daemons: Sequence[Pod]) -> None:
-        """Empty a node; DrainError if that is not possible."""
-        asked = [self._evict(pod) for pod in pods]
-        answers = await asyncio.gather(*asked, *map(self._try_once, daemons))
+        """Evict the pods of a node; DrainError if that fails."""
+        evictions = [self._evict(pod) for pod in pods]
+        answers = await asyncio.gather(*evictions, *map(self._evict_once, daemons))
         refused = [why for why in answers if why]
         if refused:
             raise DrainError("; ".join(refused))
         if pods:
-            await self._gone(node, pods)
+            await self._wait_until_gone(node, pods)
 
     async def _evict(self, pod: Pod) -> str:
-        """Evict a pod, however often that takes; returns why that was not possible."""
-        self._teller.about(pod, DELETING)
+        """Evict a pod, with retries; return why that failed."""
+        self._recorder.about(pod, DELETING)
         clock = self._client.clock
         ends = clock.monotonic() + self._options.max_pod_eviction_time
         while True:
-            why = await self._try_once(pod)
+            why = await self._evict_once(pod)
             if not why:
                 self._metrics.evicted.labels("succeeded").inc()
                 return ""
@@ -162,10 +162,10 @@ class Evictor:
                 break
             await clock.sleep(RETRY)
         self._metrics.evicted.labels("failed").inc()
-        self._teller.about(pod, NOT_DELETED)
+        self._recorder.about(pod, NOT_DELETED)
         return f"failed to evict pod {pod.key} within allowed timeout (last error: {why})"
 
-    async def _try_once(self, pod: Pod) -> str:
+    async def _evict_once(self, pod: Pod) -> str:
         grace = grace_of(pod)
         if self._options.max_graceful_termination_sec > 0:
             grace = min(grace, self._options.max_graceful_termination_sec)
@@ -181,7 +181,7 @@ class Evictor:
         return ""
 
     async def _is_another(self, pod: Pod) -> bool:
-        """Whether a pod is gone, and another one has its name."""
+        """Whether the pod is gone, or another pod has its name."""
         try:
             found = await self._client.get(Pod, pod.namespace, pod.name)
         except NotFoundError:
@@ -190,81 +190,83 @@ class Evictor:
             return False
         return found.metadata.uid != pod.metadata.uid
 
-    async def _gone(self, node: str, pods: Sequence[Pod]) -> None:
+    async def _wait_until_gone(self, node: str, pods: Sequence[Pod]) -> None:
         """Wait until none of the pods is on the node."""
         clock = self._client.clock
         ends = clock.monotonic() + self._options.max_graceful_termination_sec + HEADROOM
         waited_for = {pod.metadata.uid for pod in pods}
         while True:
-            still = await self._still_there(node, waited_for)
+            still = await self._remaining(node, waited_for)
             if not still:
                 return
             if clock.monotonic() >= ends:
                 raise DrainError(f"pods remaining after timeout: {', '.join(still)}")
-            await clock.sleep(LOOK)
+            await clock.sleep(POLL_INTERVAL)
 
-    async def _still_there(self, node: str, uids: set[str]) -> list[str]:
+    async def _remaining(self, node: str, uids: set[str]) -> list[str]:
         try:
             pods = await pods_on(self._client, node)
         except ClientError as error:
-            log.warning("cannot see which pods are left on node %s: %s", node, error)
-            return ["nobody knows which"]
+            log.warning("cannot list the pods of node %s: %s", node, error)
+            return ["unknown"]
         return [pod.key for pod in pods if pod.metadata.uid in uids]
 
 
 DELAY = "delay-deletion.cluster-autoscaler.kubernetes.io/"
-"""What annotations of a node begin with that ask for a delay before it is deleted."""
+"""Prefix of a node's annotations that delay its deletion."""
 
 
 class NodeDrainer:
-    """Prepares nodes for their deletion."""
+    """Drains and checks nodes before their deletion."""
 
     def __init__(
         self,
         client: Client,
         options: AutoscalerOptions,
         evictor: Evictor,
-        scene: Callable[[], DrainContext],
+        drain_context: Callable[[], DrainContext],
     ) -> None:
         self._client = client
         self._options = options
         self._evictor = evictor
-        self._scene = scene
+        self._drain_context = drain_context
 
     async def prepare(self, job: NodeDeletion) -> None:
-        """Empty a node; StaysError if it must stay."""
+        """Drain a node; NodeRemovalError if it cannot be removed."""
         try:
             moves = await self._moves(job)
             if job.drains or not moves.moved:
                 await self._evictor.drain(job.name, moves.moved, self._daemons(moves))
-                await self._delayed(job)
+                await self._wait_for_delay(job)
                 return
         except (ClientError, DrainError) as error:
-            raise StaysError(str(error)) from error
-        raise StaysError(f"new pods scheduled: {moves.moved[0].key}")
+            raise NodeRemovalError(str(error)) from error
+        raise NodeRemovalError(f"new pods scheduled: {moves.moved[0].key}")
 
     async def check(self, job: NodeDeletion) -> None:
-        """The last look: StaysError if the node would take something with it, or is another."""
+        """Check before the deletion; NodeRemovalError if pods would be lost."""
         try:
             left = await pods_on(self._client, job.name)
             found = await self._node(job)
         except ClientError as error:
-            raise StaysError(str(error)) from error
-        lost = left_behind(left, self._client, self._options.expendable_pods_priority_cutoff)
+            raise NodeRemovalError(str(error)) from error
+        lost = lost_pods(left, self._client, self._options.expendable_pods_priority_cutoff)
         if lost:
-            raise StaysError(f"pods have come: {', '.join(pod.key for pod in lost)}")
+            raise NodeRemovalError(f"new pods scheduled: {', '.join(pod.key for pod in lost)}")
         if found is not None and found.metadata.uid != job.node.metadata.uid:
-            raise StaysError("another node has its name")
+            raise NodeRemovalError("the node was replaced by another of the same name")
 
     async def _moves(self, job: NodeDeletion) -> PodMoves:
         cutoff = self._options.expendable_pods_priority_cutoff
         there = await pods_on(self._client, job.name)
         pods = [pod for pod in there if not is_expendable(pod, cutoff)]
-        found = pod_moves(pods, self._scene())
+        found = pod_moves(pods, self._drain_context())
         if isinstance(found, BlockingPod):
-            raise StaysError(f"{found.pod} keeps it: {found.reason.value}")
+            raise NodeRemovalError(f"blocked by pod {found.pod}: {found.reason.value}")
         if found.on_completion:
-            raise StaysError(f"active on-completion pods present: {found.on_completion[0].key}")
+            raise NodeRemovalError(
+                f"active on-completion pods present: {found.on_completion[0].key}"
+            )
         return found
 
     def _daemons(self, moves: PodMoves) -> list[Pod]:
@@ -276,15 +278,15 @@ class NodeDrainer:
         )
         return [pod for pod in moves.daemons if is_evicted_daemon(pod, by_default)]
 
-    async def _delayed(self, job: NodeDeletion) -> None:
-        """Wait while annotations ask for it, but not for ever."""
+    async def _wait_for_delay(self, job: NodeDeletion) -> None:
+        """Wait while delay-deletion annotations are set, up to the timeout."""
         clock = self._client.clock
         ends = clock.monotonic() + self._options.node_deletion_delay_timeout
         while clock.monotonic() < ends:
             node = await self._node(job)
             if node is None or not any(key.startswith(DELAY) for key in node.metadata.annotations):
                 return
-            await clock.sleep(LOOK)
+            await clock.sleep(POLL_INTERVAL)
 
     async def _node(self, job: NodeDeletion) -> Node | None:
         try:

@@ -1,7 +1,7 @@
-"""The scale-down part of a loop: plan, wait if in cooldown, act, report.
+"""The scale-down part of a loop: plan, check cooldowns, remove nodes, report.
 
-Nothing is removed in a loop that scales up, nor while the cluster is in no state to tell which
-nodes are needed; then every node counts as needed, and its time starts anew.
+There is no scale-down in a loop that scales up, nor while the cluster is unhealthy; then every node
+counts as needed, and its unneeded time starts again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bayplan.autoscaler.clusterview import NOT_ANSWERING, ClusterView
 from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.metrics import ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.autoscaler.plan import Removal, Stays
+from bayplan.autoscaler.plan import Removal, UnremovableNodeInfo
 from bayplan.autoscaler.scaledown.drain import (
     BudgetIndexCache,
     Controllers,
@@ -24,9 +24,14 @@ from bayplan.autoscaler.scaledown.drain import (
     Expendables,
 )
 from bayplan.autoscaler.scaledown.planner import Planner, ScaleDownContext, ScaleDownPlan
-from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
-from bayplan.autoscaler.scaledown.release import Activity, Batch, Cooldowns, crop
-from bayplan.autoscaler.scaledown.simulator import Removable
+from bayplan.autoscaler.scaledown.reasons import UnremovableNode, UnremovableReason
+from bayplan.autoscaler.scaledown.removable import (
+    Cooldowns,
+    CooldownTrigger,
+    RemovalBatch,
+    crop_nodes,
+)
+from bayplan.autoscaler.scaledown.simulator import NodeToBeRemoved
 from bayplan.client import Client
 from bayplan.nodegroups import NodeRef, Provider
 
@@ -35,17 +40,17 @@ LATER = UnremovableReason.NOT_UNNEEDED_OTHER_REASON.value
 
 @dataclass(frozen=True, slots=True)
 class NodeRemovalResult:
-    """What a loop gives back, and why the other nodes stay."""
+    """The nodes that a loop removes, and the unremovable ones."""
 
     removals: tuple[Removal, ...] = ()
-    stays: tuple[Stays, ...] = ()
+    unremovable: tuple[UnremovableNodeInfo, ...] = ()
     candidates: Mapping[str, int] = field(default_factory=dict)
-    """By group, how many nodes are not needed."""
+    """By group, the number of unneeded nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeRemovalContext:
-    """What is needed to give nodes back."""
+    """What node removal uses."""
 
     client: Client
     provider: Provider
@@ -55,41 +60,41 @@ class NodeRemovalContext:
     metrics: ScaleDownMetrics
 
 
-async def start_node_removal(given: NodeRemovalContext, *, acts: bool = True) -> NodeRemoval:
-    """Everything that gives nodes back, put together; in a dry run the cloud only shows it."""
-    cooldowns, snapshot = Cooldowns(), given.controllers.snapshot
+async def start_node_removal(inputs: NodeRemovalContext, *, acts: bool = True) -> NodeRemoval:
+    """Build the node removal; in a dry run (`acts` is False) nothing is removed."""
+    cooldowns, snapshot = Cooldowns(), inputs.controllers.snapshot
     budgets = BudgetIndexCache()
 
-    def scene() -> DrainContext:
-        now = given.client.clock.now()
-        return DrainContext(now, given.options, budgets.remaining(snapshot), given.controllers)
+    def drain_context() -> DrainContext:
+        now = inputs.client.clock.now()
+        return DrainContext(now, inputs.options, budgets.remaining(snapshot), inputs.controllers)
 
     context = ActuatorContext(
-        client=given.client,
-        provider=given.provider,
+        client=inputs.client,
+        provider=inputs.provider,
         snapshot=snapshot,
-        options=given.options,
-        recorder=given.recorder,
-        metrics=given.metrics,
+        options=inputs.options,
+        recorder=inputs.recorder,
+        metrics=inputs.metrics,
         cooldowns=cooldowns,
-        scene=scene,
+        drain_context=drain_context,
     )
-    label = await gpu_label(given.provider)
+    label = await gpu_label(inputs.provider)
     return NodeRemoval(
-        planner=Planner(label, monotonic=given.client.clock.monotonic),
+        planner=Planner(label, monotonic=inputs.client.clock.monotonic),
         actuator=Actuator(context),
-        taint_cleaner=TaintCleaner(given.client),
+        taint_cleaner=TaintCleaner(inputs.client),
         cooldowns=cooldowns,
-        controllers=given.controllers,
-        expendables=Expendables(given.options.expendable_pods_priority_cutoff),
-        metrics=given.metrics,
-        shows=None if acts else given.provider,
+        controllers=inputs.controllers,
+        expendables=Expendables(inputs.options.expendable_pods_priority_cutoff),
+        metrics=inputs.metrics,
+        dry_run_provider=None if acts else inputs.provider,
     )
 
 
 @dataclass(slots=True)
 class NodeRemoval:
-    """Gives nodes back, loop by loop."""
+    """Scales down, loop by loop."""
 
     planner: Planner
     actuator: Actuator
@@ -98,100 +103,112 @@ class NodeRemoval:
     controllers: Controllers
     expendables: Expendables
     metrics: ScaleDownMetrics
-    shows: Provider | None = None
-    """In a dry run, the cloud that shows what would be given back; nothing else is done then."""
-    _told_before: dict[str, tuple[Unremovable, Stays]] = field(default_factory=dict)
-    """What was told of nodes that stay; most of it is the same from loop to loop."""
+    dry_run_provider: Provider | None = None
+    """In a dry run, the provider that shows what would be deleted."""
+    _reported: dict[str, tuple[UnremovableNode, UnremovableNodeInfo]] = field(default_factory=dict)
+    """Reported unremovable nodes; most are the same from loop to loop."""
 
     async def loop(self, cluster_view: ClusterView, fits: Mapping[str, str]) -> NodeRemovalResult:
-        """One loop that buys nothing; `fits` are waiting pods that nodes have room for."""
-        if self.shows is None:
+        """Scale down in one loop; `fits` are pending pods that fit existing nodes."""
+        if self.dry_run_provider is None:
             await self.taint_cleaner.clean(cluster_view, self.actuator.deletions())
         if not cluster_view.options.scale_down_enabled:
             return NodeRemovalResult()
-        plan = self.planner.plan(cluster_view, self._circumstances(cluster_view, fits))
-        rest = self.cooldowns.everywhere(cluster_view.now, cluster_view.options)
-        reasons = (one.reason.value for one in plan.stays)
-        self.metrics.show(len(plan.unneeded), reasons, cooldown=bool(rest))
-        batches = [] if rest else self._batches(plan, cluster_view)
+        plan = self.planner.plan(cluster_view, self._scale_down_context(cluster_view, fits))
+        cooldown = self.cooldowns.in_cluster(cluster_view.now, cluster_view.options)
+        reasons = (one.reason.value for one in plan.unremovable)
+        self.metrics.show(len(plan.unneeded), reasons, cooldown=bool(cooldown))
+        batches = [] if cooldown else self._batches(plan, cluster_view)
         started = await self._start(batches, cluster_view)
-        if self.shows is None:
-            await self.taint_cleaner.soften(cluster_view, plan.unneeded)
-        stays = tuple(self._stays(plan, started, rest or "its turn has not come"))
-        return _told(plan, started, cluster_view, stays)
+        if self.dry_run_provider is None:
+            await self.taint_cleaner.update_soft_taints(cluster_view, plan.unneeded)
+        unremovable = tuple(
+            self._unremovable_nodes(plan, started, cooldown or "not removed in this loop")
+        )
+        return _result(plan, started, cluster_view, unremovable)
 
-    def _stays(
-        self, plan: ScaleDownPlan, started: Collection[str], why_later: str
-    ) -> Iterator[Stays]:
-        before, now = self._told_before, dict[str, tuple[Unremovable, Stays]]()
-        for one in plan.stays:
+    def _unremovable_nodes(
+        self, plan: ScaleDownPlan, started: Collection[str], reason: str
+    ) -> Iterator[UnremovableNodeInfo]:
+        before, now = self._reported, dict[str, tuple[UnremovableNode, UnremovableNodeInfo]]()
+        for one in plan.unremovable:
             known = before.get(one.node)
             if known is None or known[0] is not one:
-                known = (one, _stay(one))
+                known = (one, _unremovable_info(one))
             now[one.node] = known
             yield known[1]
-        self._told_before = now
-        for name in (one.node for one in plan.go):
+        self._reported = now
+        for name in (one.node for one in plan.to_remove):
             if name not in started:
-                yield Stays(name, LATER, detail=why_later)
+                yield UnremovableNodeInfo(name, LATER, detail=reason)
 
-    async def _start(self, batches: list[Batch], cluster_view: ClusterView) -> list[str]:
-        """The nodes that go now; in a dry run, those that would."""
-        if self.shows is None:
+    async def _start(self, batches: list[RemovalBatch], cluster_view: ClusterView) -> list[str]:
+        """Start the removal; return the nodes that are removed, or would be in a dry run."""
+        if self.dry_run_provider is None:
             return await self.actuator.start(batches)
         for batch in batches:
             found = [cluster_view.snapshot.cluster.node_named(one.node) for one in batch.nodes]
             refs = [NodeRef.of(node) for node in found if node is not None]
-            await self.shows.delete_nodes(batch.group, refs)
+            await self.dry_run_provider.delete_nodes(batch.group, refs)
         return [one.node for batch in batches for one in batch.nodes]
 
-    def bought(self, groups: Iterable[str], cluster_view: ClusterView) -> None:
-        """Nodes were bought: nothing is given back for a while."""
+    def note_scale_up(self, groups: Iterable[str], cluster_view: ClusterView) -> None:
+        """Note a scale-up, which starts a cooldown."""
         for group in groups:
-            self.cooldowns.note(Activity.ADD, group, cluster_view.now)
+            self.cooldowns.record(CooldownTrigger.ADD, group, cluster_view.now)
 
     def forget(self) -> None:
-        """Take every node for needed: the cluster is in no state to tell."""
+        """Count every node as needed again, since the cluster is unhealthy."""
         self.planner.forget()
 
-    def _circumstances(
+    def _scale_down_context(
         self, cluster_view: ClusterView, fits: Mapping[str, str]
     ) -> ScaleDownContext:
-        # How many nodes a silent group has, and so whether it can spare one, nobody knows.
-        resting = {name: why for name, why in cluster_view.closed.items() if why == NOT_ANSWERING}
+        # The size of a group that does not answer is unknown, and so whether it is at its minimum.
+        skipped_groups = {
+            name: why for name, why in cluster_view.skipped_groups.items() if why == NOT_ANSWERING
+        }
         for name in cluster_view.groups:
             why = self.cooldowns.of_group(name, cluster_view.now, cluster_view.options)
             if why:
-                resting[name] = why
+                skipped_groups[name] = why
         deletions = self.actuator.deletions()
-        return ScaleDownContext(self.controllers, deletions, fits, resting, self.expendables.keys)
+        return ScaleDownContext(
+            self.controllers, deletions, fits, skipped_groups, self.expendables.keys
+        )
 
-    def _batches(self, plan: ScaleDownPlan, cluster_view: ClusterView) -> list[Batch]:
+    def _batches(self, plan: ScaleDownPlan, cluster_view: ClusterView) -> list[RemovalBatch]:
         deletions = self.actuator.deletions()
-        return crop(
-            plan.go, cluster_view.group_of, cluster_view.groups, cluster_view.options, deletions
+        return crop_nodes(
+            plan.to_remove,
+            cluster_view.group_of,
+            cluster_view.groups,
+            cluster_view.options,
+            deletions,
         )
 
 
-def _stay(one: Unremovable) -> Stays:
-    return Stays(one.node, one.reason.value, one.blocking.pod if one.blocking else "", one.detail)
+def _unremovable_info(one: UnremovableNode) -> UnremovableNodeInfo:
+    return UnremovableNodeInfo(
+        one.node, one.reason.value, one.blocking.pod if one.blocking else "", one.detail
+    )
 
 
-def _told(
+def _result(
     plan: ScaleDownPlan,
     started: Collection[str],
     cluster_view: ClusterView,
-    stays: tuple[Stays, ...],
+    unremovable: tuple[UnremovableNodeInfo, ...],
 ) -> NodeRemovalResult:
-    removals = [_removal(one, cluster_view) for one in plan.go if one.node in started]
+    removals = [_removal(one, cluster_view) for one in plan.to_remove if one.node in started]
     candidates: dict[str, int] = {}
     for name in plan.unneeded:
         group = cluster_view.group_of.get(name, "")
         candidates[group] = candidates.get(group, 0) + 1
-    return NodeRemovalResult(tuple(removals), stays, candidates)
+    return NodeRemovalResult(tuple(removals), unremovable, candidates)
 
 
-def _removal(one: Removable, cluster_view: ClusterView) -> Removal:
+def _removal(one: NodeToBeRemoved, cluster_view: ClusterView) -> Removal:
     group = cluster_view.group_of[one.node]
     moved = tuple((pod.key, node) for pod, node in one.moved)
     reason = "empty" if one.is_empty else "underutilized"

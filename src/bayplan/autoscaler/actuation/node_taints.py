@@ -1,14 +1,13 @@
-"""Taints and cordons of nodes that are removed, written and taken off again.
+"""Sets and removes taints and cordons of nodes that are removed.
 
-A node that no one is deleting must not keep the taint of one that is: after a restart, or where the
-taint could not be taken off when its deletion failed. It is taken off at the beginning, and later
-once it is too old, unless the cloud says that the node is going. Nodes that are not needed get a
-taint that asks schedulers to spare them; so many in one loop, and for so long.
+A node that is not being deleted must not keep the ToBeDeleted taint: after a restart, or where it
+could not be removed when the deletion failed. It is removed in the first loop, and later once it is
+too old, unless the provider is deleting the instance. Unneeded nodes get the soft taint
+DeletionCandidate; a limited number in one loop.
 
-A node is read just before it is written, as it is and with all its taints, and the write is refused
-if it is another node of that name or has changed since; then it is read again. Whether a cordon is
-ours stands in an annotation, so that a node that somebody else had cordoned stays so, also after a
-restart.
+A node is read just before it is patched, and the patch is refused if the node was replaced or has
+changed since; then it is read again. An annotation marks the autoscaler's own cordon, so that a
+node that others cordoned stays cordoned, also after a restart.
 """
 
 from __future__ import annotations
@@ -34,26 +33,26 @@ from bayplan.nodegroups import InstanceState
 
 NODES = untyped_kind("Node")
 CORDONED = "bayplan.io/cordoned-for-deletion"
-"""Of a node: the cordon is the autoscaler's own."""
+"""Annotation of a node that the autoscaler has cordoned."""
 ATTEMPTS = 5
 PAUSE = 0.75
-"""Seconds between tries to write to a node that somebody else writes to as well."""
+"""Seconds between attempts after a conflict."""
 Change = Callable[[Mapping[str, object], Mapping[str, object]], Untyped | None]
-"""What to change, given a node's metadata and spec; None if nothing."""
+"""Returns the patch for a node's metadata and spec; None if there is nothing to change."""
 
 
 class AnotherNodeError(ClientError):
-    """The node is gone, and another one has its name."""
+    """The node was replaced by another of the same name."""
 
 
 class NodeWriter:
-    """Writes through a client."""
+    """Patches taints and cordons of nodes."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def mark(self, node: Node, taint: Taint, *, cordon: bool) -> None:
-        """Taint a node that is to be deleted, and cordon it; NotFoundError if it is gone."""
+    async def taint_for_deletion(self, node: Node, taint: Taint, *, cordon: bool) -> None:
+        """Taint and cordon a node before its deletion; NotFoundError if it does not exist."""
 
         def change(_meta: Mapping[str, object], spec: Mapping[str, object]) -> Untyped:
             taints = [*_without(spec, TO_BE_DELETED), msgspec.to_builtins(taint)]
@@ -64,8 +63,8 @@ class NodeWriter:
 
         await self._write(node, change)
 
-    async def unmark(self, node: Node) -> None:
-        """Take the taint and our cordon off a node that stays; one that is gone needs nothing."""
+    async def remove_deletion_taint(self, node: Node) -> None:
+        """Remove the ToBeDeleted taint and the autoscaler's cordon, if the node exists."""
 
         def change(meta: Mapping[str, object], spec: Mapping[str, object]) -> Untyped | None:
             found: Untyped = {}
@@ -79,8 +78,8 @@ class NodeWriter:
 
         await self._write_if_there(node, change)
 
-    async def ask_to_spare(self, node: Node, taint: Taint) -> None:
-        """Taint a node that is not needed."""
+    async def add_soft_taint(self, node: Node, taint: Taint) -> None:
+        """Set the soft taint of an unneeded node."""
 
         def change(_meta: Mapping[str, object], spec: Mapping[str, object]) -> Untyped:
             taints = [*_without(spec, DELETION_CANDIDATE), msgspec.to_builtins(taint)]
@@ -88,8 +87,8 @@ class NodeWriter:
 
         await self._write_if_there(node, change)
 
-    async def stop_sparing(self, node: Node) -> None:
-        """Take that taint off a node that is needed."""
+    async def remove_soft_taint(self, node: Node) -> None:
+        """Remove the soft taint of a node that is needed."""
 
         def change(_meta: Mapping[str, object], spec: Mapping[str, object]) -> Untyped | None:
             taints = _without(spec, DELETION_CANDIDATE)
@@ -109,7 +108,7 @@ class NodeWriter:
             found = await self._client.get(NODES, node.name)
             meta = cast("dict[str, object]", found["metadata"])
             if meta.get("uid") != node.metadata.uid:
-                raise AnotherNodeError(f"another node has the name {node.name}")
+                raise AnotherNodeError(f"node {node.name} was replaced by another of its name")
             wanted = change(meta, cast("dict[str, object]", found.get("spec") or {}))
             if wanted is None:
                 return
@@ -135,41 +134,43 @@ log = logging.getLogger(__name__)
 
 
 class TaintCleaner:
-    """Keeps taints true."""
+    """Removes stale taints, and updates soft taints."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._nodes = NodeWriter(client)
-        self._began = False
+        self._has_run = False
 
     async def clean(self, cluster_view: ClusterView, deleting: Container[str]) -> int:
-        """Take taints off nodes that nobody is deleting; returns how many."""
+        """Remove the taint of nodes that are not being deleted; return how many."""
         found = [one for one in _tainted(cluster_view, TO_BE_DELETED) if one.name not in deleting]
-        going = _going(cluster_view) if found else set()
+        being_deleted = _being_deleted(cluster_view) if found else set()
         cleaned = 0
         for node in found:
-            young = self._began and is_being_deleted(node, cluster_view.now)
-            if not young and node.spec.provider_id not in going:
-                cleaned += await self._done(self._nodes.unmark(node), node)
-        self._began = True
+            young = self._has_run and is_being_deleted(node, cluster_view.now)
+            if not young and node.spec.provider_id not in being_deleted:
+                cleaned += await self._try_write(self._nodes.remove_deletion_taint(node), node)
+        self._has_run = True
         return cleaned
 
-    async def soften(self, cluster_view: ClusterView, unneeded: Collection[str]) -> None:
-        """Let the right nodes have the taint that asks to spare them."""
+    async def update_soft_taints(
+        self, cluster_view: ClusterView, unneeded: Collection[str]
+    ) -> None:
+        """Set the soft taint on unneeded nodes, and remove it from others."""
         clock, options = self._client.clock, cluster_view.options
         left = options.max_bulk_soft_taint_count
         ends = clock.monotonic() + options.max_bulk_soft_taint_time
         taint = deletion_candidate(cluster_view.now)
-        for node, wanted in _misjudged(cluster_view, unneeded if left > 0 else ()):
+        for node, wanted in _wrong_soft_taints(cluster_view, unneeded if left > 0 else ()):
             if options.max_bulk_soft_taint_count > 0 and (left < 1 or clock.monotonic() >= ends):
                 return
             left -= 1
             if wanted:
-                await self._done(self._nodes.ask_to_spare(node, taint), node)
+                await self._try_write(self._nodes.add_soft_taint(node, taint), node)
             else:
-                await self._done(self._nodes.stop_sparing(node), node)
+                await self._try_write(self._nodes.remove_soft_taint(node), node)
 
-    async def _done(self, write: Awaitable[None], node: Node) -> int:
+    async def _try_write(self, write: Awaitable[None], node: Node) -> int:
         try:
             await write
         except ClientError as error:
@@ -184,7 +185,9 @@ def _tainted(cluster_view: ClusterView, key: str) -> list[Node]:
     return [node for node in tainted if has_taint(node, key) and node.name in cluster_view.group_of]
 
 
-def _misjudged(cluster_view: ClusterView, unneeded: Collection[str]) -> list[tuple[Node, bool]]:
+def _wrong_soft_taints(
+    cluster_view: ClusterView, unneeded: Collection[str]
+) -> list[tuple[Node, bool]]:
     """Nodes that have the soft taint and should not, and then those that should and have not."""
     named = cluster_view.snapshot.cluster.node_named
     marked = _tainted(cluster_view, DELETION_CANDIDATE)
@@ -194,7 +197,7 @@ def _misjudged(cluster_view: ClusterView, unneeded: Collection[str]) -> list[tup
     return [one for one in lose + get if not has_taint(one[0], TO_BE_DELETED)]
 
 
-def _going(cluster_view: ClusterView) -> set[str]:
+def _being_deleted(cluster_view: ClusterView) -> set[str]:
     """What the cloud is deleting, by provider ID."""
     return {
         one.provider_id

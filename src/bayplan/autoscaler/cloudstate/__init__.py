@@ -1,1 +1,1 @@
-"""What the cloud says of node groups, and which of them back off after failures."""
+"""The state of node groups in the cloud, and their backoff after failed scale-ups."""

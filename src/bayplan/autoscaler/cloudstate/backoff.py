@@ -1,7 +1,7 @@
-"""Groups that rest after a failure: longer each time, and sound again after a long while.
+"""Exponential backoff of node groups after failed scale-ups.
 
-A failure while a group rests already lets it rest as long again, but no longer than that: several
-purchases that fail together are one failure.
+A failure during a backoff starts it again with the same duration: several scale-ups that fail
+together are one failure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from bayplan.autoscaler.options import ReadinessOptions
 
 @dataclass(frozen=True, slots=True)
 class BackoffStatus:
-    """How long a group rests, and why."""
+    """The end, duration and cause of a group's backoff."""
 
     until: datetime
     seconds: float
@@ -23,36 +23,36 @@ class BackoffStatus:
     message: str
 
 
-class Backoff:
-    """Which groups rest."""
+class NodeGroupBackoff:
+    """The backoff of all node groups."""
 
     def __init__(self, options: ReadinessOptions) -> None:
         self._options = options
-        self._rests: dict[str, BackoffStatus] = {}
+        self._statuses: dict[str, BackoffStatus] = {}
 
-    def fail(self, group: str, now: datetime, code: str, message: str) -> BackoffStatus:
-        """A group failed; returns how long it rests now."""
+    def back_off(self, group: str, now: datetime, code: str, message: str) -> BackoffStatus:
+        """Back a group off after a failure."""
         first = self._options.initial_node_group_backoff_duration
         known = self._current(group, now)
         seconds = first if known is None else known.seconds
         if known is not None and known.until <= now:
             seconds = min(2 * seconds, self._options.max_node_group_backoff_duration)
-        rest = BackoffStatus(now + timedelta(seconds=seconds), seconds, now, code, message)
-        known_still = (name for name in self._rests if self._current(name, now) is not None)
-        self._rests = {name: self._rests[name] for name in known_still} | {group: rest}
-        return rest
+        status = BackoffStatus(now + timedelta(seconds=seconds), seconds, now, code, message)
+        active = (name for name in self._statuses if self._current(name, now) is not None)
+        self._statuses = {name: self._statuses[name] for name in active} | {group: status}
+        return status
 
-    def succeed(self, group: str) -> None:
-        """A group's nodes came."""
-        self._rests.pop(group, None)
+    def remove_backoff(self, group: str) -> None:
+        """End the backoff of a group after a successful scale-up."""
+        self._statuses.pop(group, None)
 
-    def resting(self, group: str, now: datetime) -> BackoffStatus | None:
-        """The rest that a group is having."""
+    def backoff_status(self, group: str, now: datetime) -> BackoffStatus | None:
+        """The backoff of a group; None if it is not in backoff."""
         known = self._current(group, now)
         return known if known is not None and known.until > now else None
 
     def _current(self, group: str, now: datetime) -> BackoffStatus | None:
-        known = self._rests.get(group)
+        known = self._statuses.get(group)
         if known is None:
             return None
         sound = known.failed + timedelta(seconds=self._options.node_group_backoff_reset_timeout)

@@ -1,11 +1,10 @@
-"""What the cloud says, read once a loop: bounds, sizes, instances, options, templates and prices.
+"""Reads the cloud's state once a loop: limits, sizes, instances, options, templates and prices.
 
-Sizes and instances are asked every time; options, templates and prices are kept for a while. Every
-question has its time, and a group that does not answer is taken as it was last: what is on its way
-there must not be bought again, and nothing more is bought of it. A group that has not answered at
-all yet stops every scale-up for as long as its instances may take to come. A group that is no
-longer listed counts as not answering for as long: it may be listed again, and what was bought there
-may come.
+Sizes and instances are read every time; options, templates and prices are cached for a minute.
+Every call has a timeout. If a call for a group fails, its last state is used: its upcoming nodes
+still count, and it is not scaled up. A group that has never answered stops all scale-ups for
+max-node-provision-time. A group that is no longer listed counts as not answering for as long: it
+may be listed again, and its new nodes may register.
 """
 
 from __future__ import annotations
@@ -24,35 +23,35 @@ from bayplan.base.clock import Clock
 from bayplan.kube.codec import ObjectError
 from bayplan.kube.validation import validate
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     GroupOptions,
     GroupProblem,
     Instance,
-    NodeGroup,
     NodeGroupError,
     NodeRef,
-    NotOfferedError,
     Provider,
+    ProviderUnavailableError,
     QuotaExceededError,
     TemplateNodeInfo,
-    UnavailableError,
+    UnimplementedError,
 )
 
 T = TypeVar("T")
-PATIENCE = 30.0
-"""Seconds that a cloud has for one answer."""
+ANSWER_TIMEOUT = 30.0
+"""Timeout of one call to the provider, in seconds."""
 
 
 async def with_timeout(question: Awaitable[T]) -> T:
-    """An answer within reasonable time; UnavailableError if it does not come."""
+    """Await a call to the provider; ProviderUnavailableError after the timeout."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(ANSWER_TIMEOUT):
             return await question
     except TimeoutError:
-        raise UnavailableError(f"no answer within {PATIENCE:.0f}s") from None
+        raise ProviderUnavailableError(f"no answer within {ANSWER_TIMEOUT:.0f}s") from None
 
 
 async def gpu_label(provider: Provider) -> str:
-    """The label by which a cloud's nodes say which GPU they have; empty if it cannot say."""
+    """Return the provider's label of GPU nodes; empty if it has none."""
     try:
         return await with_timeout(provider.gpu_label())
     except NodeGroupError:
@@ -60,118 +59,121 @@ async def gpu_label(provider: Provider) -> str:
 
 
 def code_of(error: NodeGroupError) -> str:
-    """What an error is called."""
+    """Return the error code, as in Cluster Autoscaler's metrics."""
     if isinstance(error, QuotaExceededError):
         return "QUOTA_EXCEEDED"
-    return "apiCallError" if isinstance(error, UnavailableError) else "cloudProviderError"
+    return "apiCallError" if isinstance(error, ProviderUnavailableError) else "cloudProviderError"
 
 
 log = logging.getLogger(__name__)
-AT_ONCE = 16
-KEPT = 60.0
-"""Seconds for which wishes, templates and prices are kept."""
+MAX_CONCURRENT = 16
+CACHE_SECONDS = 60.0
+"""Seconds for which options, templates and prices are cached."""
 AN_HOUR = timedelta(hours=1)
-NOT_NAMED = "the cloud does not name it any more"
+NOT_LISTED = "the cloud provider no longer lists it"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroupInfo:
-    """What the cloud says of one node group."""
+    """The state of one node group in the cloud."""
 
-    group: NodeGroup
+    group: CloudNodeGroup
     target: int
-    """How many instances it is meant to have."""
+    """Its target size."""
     instances: tuple[Instance, ...]
     options: GroupOptions
     template: TemplateNodeInfo | None = None
     price: float | None = None
-    """What a node costs an hour."""
+    """The hourly price of a node."""
     template_error: str = ""
     """Why there is no template."""
     stale: str = ""
-    """Why this is what the cloud said last; empty if it is what it says now."""
+    """Why this is an earlier state; empty if it is the current one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CloudState:
-    """What all groups answered."""
+    """The state of all node groups in the cloud."""
 
     groups: Mapping[str, NodeGroupInfo] = field(default_factory=dict)
-    silent: Mapping[str, str] = field(default_factory=dict)
+    unanswered: Mapping[str, str] = field(default_factory=dict)
     """Groups that have never answered, and why."""
     problems: tuple[GroupProblem, ...] = ()
 
 
-Expects = Callable[[TemplateNodeInfo], TemplateNodeInfo]
-"""Adds to a template what the node will say only once it is there."""
+AmendTemplate = Callable[[TemplateNodeInfo], TemplateNodeInfo]
+"""Adds to a template what a node publishes only after it has registered."""
 
 
-def as_it_is(template: TemplateNodeInfo) -> TemplateNodeInfo:
-    """Nothing is added."""
+def unchanged(template: TemplateNodeInfo) -> TemplateNodeInfo:
+    """Return the template as it is."""
     return template
 
 
 class CloudReader:
-    """Asks one provider."""
+    """Reads the state of one provider."""
 
     def __init__(
         self,
         provider: Provider,
         defaults: GroupOptions,
         clock: Clock,
-        expects: Expects = as_it_is,
+        amend_template: AmendTemplate = unchanged,
     ) -> None:
         self._provider = provider
-        self._expects = expects
+        self._amend_template = amend_template
         self._defaults = defaults
         self._clock = clock
         self._last: dict[str, NodeGroupInfo] = {}
-        self._lost: dict[str, float] = {}
-        """Groups that are not named any more, and since when."""
-        self._kept: dict[str, tuple[float, NodeGroupInfo]] = {}
-        self._limit = asyncio.Semaphore(AT_ONCE)
+        self._unlisted: dict[str, float] = {}
+        """Groups that are no longer listed, and since when."""
+        self._details: dict[str, tuple[float, NodeGroupInfo]] = {}
+        self._limit = asyncio.Semaphore(MAX_CONCURRENT)
 
     async def read(self) -> CloudState:
-        """Ask all groups; NodeGroupError if not even their names can be had."""
+        """Read all groups; NodeGroupError if they cannot be listed."""
         await with_timeout(self._provider.refresh())
         groups = await with_timeout(self._provider.groups())
-        answers = await asyncio.gather(*map(self._ask, groups))
-        silent = {
-            group.id: said for group, said in zip(groups, answers, strict=True)
-            if isinstance(said, str)
+        answers = await asyncio.gather(*map(self._read_group, groups))
+        unanswered = {
+            group.id: error for group, error in zip(groups, answers, strict=True)
+            if isinstance(error, str)
         }  # fmt: skip
-        lost = self._lost_groups({group.id for group in groups})
-        self._last = lost | {
-            said.group.id: said for said in answers if isinstance(said, NodeGroupInfo)
+        unlisted = self._unlisted_groups({group.id for group in groups})
+        self._last = unlisted | {
+            info.group.id: info for info in answers if isinstance(info, NodeGroupInfo)
         }
-        self._kept = {name: kept for name, kept in self._kept.items() if name in self._last}
-        return CloudState(self._last, silent, await self._problems())
+        self._details = {name: kept for name, kept in self._details.items() if name in self._last}
+        return CloudState(self._last, unanswered, await self._problems())
 
     def expect(self, group: str, size: int) -> None:
-        """A group is being made that large: should it fall silent now, that is what it was."""
+        """Note the target size of a scale-up, in case the group does not answer from now on."""
         known = self._last.get(group)
         if known is not None and known.target < size:
             self._last = {**self._last, group: replace(known, target=size)}
 
-    def _lost_groups(self, named: set[str]) -> dict[str, NodeGroupInfo]:
-        """The groups that are not named any more, as they were last."""
+    def _unlisted_groups(self, listed: set[str]) -> dict[str, NodeGroupInfo]:
+        """Return the groups that are no longer listed, with their last state."""
         now = self._clock.monotonic()
-        self._lost = {name: self._lost.get(name, now) for name in self._last.keys() - named}
+        self._unlisted = {
+            name: self._unlisted.get(name, now) for name in self._last.keys() - listed
+        }
         return {
-            name: replace(known, stale=NOT_NAMED)
+            name: replace(known, stale=NOT_LISTED)
             for name, known in self._last.items()
-            if name in self._lost and now < self._lost[name] + known.options.max_node_provision_time
+            if name in self._unlisted
+            and now < self._unlisted[name] + known.options.max_node_provision_time
         }
 
-    async def _ask(self, group: NodeGroup) -> NodeGroupInfo | str:
-        """What a group says, or why it says nothing and never has."""
+    async def _read_group(self, group: CloudNodeGroup) -> NodeGroupInfo | str:
+        """Read a group's state; the error if it has never answered."""
         try:
             async with self._limit:
                 target = await with_timeout(self._provider.target_size(group.id))
                 instances = tuple(await with_timeout(self._provider.instances(group.id)))
                 if target < 0:
-                    raise UnavailableError(f"it is said to have {target} instances")
-                details = await self._details(group)
+                    raise ProviderUnavailableError(f"its target size is {target}")
+                details = await self._cached_details(group)
         except NodeGroupError as error:
             log.warning("node group %s does not answer: %s", group.id, error)
             known = self._last.get(group.id)
@@ -182,47 +184,47 @@ class CloudReader:
             instances = known.instances
         return replace(details, group=group, target=target, instances=instances)
 
-    async def _details(self, group: NodeGroup) -> NodeGroupInfo:
-        """What seldom changes of a group: options, template and price; kept for a while."""
+    async def _cached_details(self, group: CloudNodeGroup) -> NodeGroupInfo:
+        """Return options, template and price of a group, cached."""
         now = self._clock.monotonic()
-        until, known = self._kept.get(group.id, (0.0, None))
+        until, known = self._details.get(group.id, (0.0, None))
         if known is None or now >= until:
-            known = await self._ask_details(group)
-            self._kept[group.id] = (now + KEPT, known)
+            known = await self._read_details(group)
+            self._details[group.id] = (now + CACHE_SECONDS, known)
         return known
 
-    async def _ask_details(self, group: NodeGroup) -> NodeGroupInfo:
+    async def _read_details(self, group: CloudNodeGroup) -> NodeGroupInfo:
         provider = self._provider
-        said = await _offered(lambda: provider.options(group.id, self._defaults))
-        info = NodeGroupInfo(group, 0, (), said or self._defaults)
+        options = await _optional(lambda: provider.options(group.id, self._defaults))
+        info = NodeGroupInfo(group, 0, (), options or self._defaults)
         try:
-            template = await _offered(lambda: provider.template(group.id))
+            template = await _optional(lambda: provider.template(group.id))
         except NodeGroupError as error:
             return replace(info, template_error=str(error))
-        wrong = None if template is None else _wrong(template)
+        wrong = None if template is None else _template_problem(template)
         if template is None or wrong is not None:
             return replace(info, template_error=str(wrong or ""))
         price = await self._price(NodeRef.of(template.node), self._clock.now())
-        return replace(info, template=self._expects(template), price=price)
+        return replace(info, template=self._amend_template(template), price=price)
 
     async def _price(self, node: NodeRef, now: datetime) -> float | None:
         try:
-            said = await _offered(lambda: self._provider.node_price(node, now, now + AN_HOUR))
+            price = await _optional(lambda: self._provider.node_price(node, now, now + AN_HOUR))
         except NodeGroupError as error:
             log.info("no price for %s: %s", node.name, error)
             return None
-        return said if said is not None and math.isfinite(said) and said >= 0 else None
+        return price if price is not None and math.isfinite(price) and price >= 0 else None
 
     async def _problems(self) -> tuple[GroupProblem, ...]:
         try:
             return tuple(await with_timeout(self._provider.problems()))
         except NodeGroupError as error:
-            log.info("the cloud cannot say what is wrong with its groups: %s", error)
+            log.info("cannot read problems of node groups: %s", error)
             return ()
 
 
-def _wrong(template: TemplateNodeInfo) -> ObjectError | None:
-    """What is wrong with a template, whatever it is called."""
+def _template_problem(template: TemplateNodeInfo) -> ObjectError | None:
+    """Return the problem of a template, whatever its name; None if it is valid."""
     found = None
     for one in filter(None, (template.node, template.csi_node)):
         metadata = msgspec.structs.replace(one.metadata, name="template")
@@ -230,9 +232,9 @@ def _wrong(template: TemplateNodeInfo) -> ObjectError | None:
     return found
 
 
-async def _offered(ask: Callable[[], Awaitable[T]]) -> T | None:
-    """An answer that a cloud need not have."""
+async def _optional(call: Callable[[], Awaitable[T]]) -> T | None:
+    """Call an optional method of the provider; None if it is not implemented."""
     try:
-        return await with_timeout(ask())
-    except NotOfferedError:
+        return await with_timeout(call())
+    except UnimplementedError:
         return None

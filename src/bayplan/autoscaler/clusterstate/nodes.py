@@ -1,7 +1,7 @@
-"""The cluster's nodes, each with its group and how it stands; kept as they come and change.
+"""The cluster's nodes with their groups and readiness, updated as they change.
 
-Most of the time most nodes are ready and stay so. Only those that have changed are looked at again,
-and those that are on their way, whose time passes.
+Most nodes are ready and stay so. Only nodes that have changed are checked again, and those that are
+not ready, whose readiness depends on the time.
 """
 
 from __future__ import annotations
@@ -17,82 +17,84 @@ from bayplan.autoscaler.clusterstate.readiness import (
     update_readiness,
 )
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 
 
 class NodeStates:
-    """All nodes."""
+    """The state of all nodes."""
 
     def __init__(
         self,
         options: AutoscalerOptions,
         csinode_of: Callable[[str], CSINode | None],
         *,
-        asks_drivers: bool = True,
+        waits_for_drivers: bool = True,
     ) -> None:
         self._options = options
-        self._nobody = ReadinessCriteria(options.max_node_startup_time, asks_drivers=asks_drivers)
-        """What is expected of nodes that are in no group."""
+        self._default_criteria = ReadinessCriteria(
+            options.max_node_startup_time, waits_for_drivers=waits_for_drivers
+        )
+        """The criteria of nodes without a group."""
         self._csinode_of = csinode_of
         self._changed: set[str] = set()
         self._unsettled: set[str] = set()
         self._groups: Mapping[str, str] = {}
         self.members: dict[str, NodeState] = {}
         self.by_provider: dict[str, str] = {}
-        """Names of nodes by what the cloud calls them."""
+        """Names of nodes by provider ID."""
         self.by_group: dict[str, set[str]] = {}
         self.group_of: dict[str, str] = {}
-        """Of nodes that are in one."""
+        """By node, its group; nodes without a group are left out."""
         self.versions: Counter[str] = Counter()
-        """By group, a number that moves whenever one of its nodes stands otherwise."""
+        """By group, a number that increases when the readiness of one of its nodes changes."""
         self.registrations = 0
-        """A number that moves whenever a node comes or goes."""
+        """A number that increases when a node is added or deleted."""
 
-    def hear(self, event: Event) -> None:
-        """An object came, changed or went."""
+    def on_event(self, event: ClusterEvent) -> None:
+        """Update the state with an added, updated or deleted object."""
         if event.kind is CSINode:
             self._changed.add(event.key)
-            self._report(event.key)
+            self._drivers_changed(event.key)
         elif event.kind is Node:
             if isinstance(event.after, Node):
-                self._seen(event.after)
+                self._put_node(event.after)
             else:
-                self._gone(event.key)
+                self._delete_node(event.key)
 
     def assign(self, groups: Mapping[str, str]) -> None:
-        """Say which groups nodes are of, by what the cloud calls them."""
+        """Set the groups of nodes, by provider ID."""
         if groups is not self._groups:
             self._groups = groups
             for name, member in self.members.items():
                 self._join(name, member)
 
-    def look(self, promises: Mapping[str, ReadinessCriteria], now: datetime) -> None:
-        """Look at whatever may stand otherwise now, by what their groups promise."""
+    def update(self, criteria_by_group: Mapping[str, ReadinessCriteria], now: datetime) -> None:
+        """Update the readiness of nodes by the criteria of their groups."""
         for name in sorted(self._changed | self._unsettled):
             if name in self.members:
-                self._look(name, self.members[name], promises, now)
+                self._update_node(name, self.members[name], criteria_by_group, now)
         self._changed.clear()
 
-    def standing(self, standing: NodeReadiness) -> list[str]:
-        """The nodes that stand so."""
-        if standing is NodeReadiness.READY:
-            return [name for name, one in self.members.items() if one.standing is standing]
-        return sorted(n for n in self._unsettled if self.members[n].standing is standing)
+    def in_state(self, readiness: NodeReadiness) -> list[str]:
+        """Return the nodes with that readiness."""
+        if readiness is NodeReadiness.READY:
+            return [name for name, one in self.members.items() if one.readiness is readiness]
+        return sorted(n for n in self._unsettled if self.members[n].readiness is readiness)
 
     def of_group(self, group: str) -> list[tuple[str, NodeState]]:
-        """The nodes of a group, in order."""
+        """Return the nodes of a group, by name."""
         return [(name, self.members[name]) for name in sorted(self.by_group.get(group, ()))]
 
-    def _seen(self, node: Node) -> None:
+    def _put_node(self, node: Node) -> None:
         known = self.members.get(node.name)
         if known is not None and known.node.metadata.uid == node.metadata.uid:
             moved = known.node.spec.provider_id != node.spec.provider_id
             known.node = node
         else:
             if known is not None:
-                self._gone(node.name)
+                self._delete_node(node.name)
             known = self.members[node.name] = NodeState(node)
             moved = True
         if moved:
@@ -102,7 +104,7 @@ class NodeStates:
             self._join(node.name, known)
         self._changed.add(node.name)
 
-    def _gone(self, name: str) -> None:
+    def _delete_node(self, name: str) -> None:
         member = self.members.pop(name, None)
         self._changed.discard(name)
         self._unsettled.discard(name)
@@ -122,26 +124,30 @@ class NodeStates:
             self.versions[member.group] += 1
             self.versions[group] += 1
             member.group = group
-            member.complete = False  # it was complete by what another group promises, or none
+            member.complete = False  # it was complete by the criteria of another group
             self._changed.add(name)
             members.add(name)
             self.group_of.pop(name, None)
             if group:
                 self.group_of[name] = group
 
-    def _report(self, name: str) -> None:
-        """What a node's drivers say has changed, and with it what its group's nodes can do."""
+    def _drivers_changed(self, name: str) -> None:
+        """Note that a node's CSINode changed, which its group's template depends on."""
         member = self.members.get(name)
         if member is not None:
             self.versions[member.group] += 1
 
-    def _look(
-        self, name: str, member: NodeState, promises: Mapping[str, ReadinessCriteria], now: datetime
+    def _update_node(
+        self,
+        name: str,
+        member: NodeState,
+        criteria_by_group: Mapping[str, ReadinessCriteria],
+        now: datetime,
     ) -> None:
-        before = member.standing, member.missing
-        promise = promises.get(member.group, self._nobody)
-        update_readiness(member, self._csinode_of(name), promise, self._options, now)
-        settled = member.standing is NodeReadiness.READY
-        (self._unsettled.discard if settled else self._unsettled.add)(name)
-        if before != (member.standing, member.missing):
+        before = member.readiness, member.missing
+        readiness_criteria = criteria_by_group.get(member.group, self._default_criteria)
+        update_readiness(member, self._csinode_of(name), readiness_criteria, self._options, now)
+        is_ready_now = member.readiness is NodeReadiness.READY
+        (self._unsettled.discard if is_ready_now else self._unsettled.add)(name)
+        if before != (member.readiness, member.missing):
             self.versions[member.group] += 1

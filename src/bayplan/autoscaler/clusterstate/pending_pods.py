@@ -1,8 +1,8 @@
-"""Pods that wait for a node, kept as they come and go, and which of them count.
+"""Pending pods, updated as they change, and which of them are unschedulable.
 
-A pod counts if a scheduler has tried it and found no node, or found one and keeps it waiting for
-the rest of its gang: it will take room that would look free to the others. Pods of schedulers that
-are bypassed count before that. Gated pods never count: nobody has said yet that they may run.
+A pod is unschedulable if a scheduler has tried it and found no node, or found one and holds it for
+the rest of its gang: it will use capacity that looks free to others. Pods of bypassed schedulers
+count before that. Gated pods never count: they may not be scheduled yet.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from enum import Enum
 
 from bayplan.autoscaler.options import ScaleUpOptions
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.kube.pods import Pod
 from bayplan.kube.times import read_time
 
@@ -26,28 +26,28 @@ DELAY = f"{PREFIX}pod-scale-up-delay"
 QUEUE_GATES = frozenset(
     {"scheduling.volcano.sh/queue-allocation-gate", "volcano.sh/queue-allocation-gate"}
 )
-"""Gates that a queue lifts."""
+"""Scheduling gates that a queue removes."""
 _COUNT = frozenset({"Unschedulable", "Schedulable"})
-"""What a scheduler says of a pod for which there is no node, or not for the whole of its gang."""
+"""Reasons of the PodScheduled condition of pods that fit no node, or not with their gang."""
 
 
 class PendingState(Enum):
-    """How a pod without a node stands."""
+    """The state of a pod without a node."""
 
     UNSCHEDULABLE = "unschedulable"
     """A scheduler found no node."""
     UNPROCESSED = "scheduler_unprocessed"
-    """No scheduler has said anything yet."""
+    """No scheduler has tried it yet."""
     NOMINATED = "nominated"
-    """A node is kept for it."""
+    """It is nominated to a node."""
     QUEUED = "queue"
-    """A queue holds it back."""
+    """It has the scheduling gate of a queue."""
     GATED = "scheduling_gated"
-    """Somebody else does."""
+    """It has another scheduling gate."""
 
 
 def pending_state(pod: Pod) -> PendingState | None:
-    """How a pod waits; None if it does not."""
+    """Return the state of a pending pod; None if it is not pending."""
     if pod.spec.node_name or pod.is_terminal or pod.is_terminating:
         return None
     if pod.spec.scheduling_gates:
@@ -66,36 +66,36 @@ def pending_state(pod: Pod) -> PendingState | None:
 
 
 class PendingPods:
-    """All pods that wait, by how."""
+    """All pending pods by state."""
 
     def __init__(self) -> None:
-        self._pods: dict[PendingState, dict[str, Pod]] = {how: {} for how in PendingState}
-        self._how: dict[str, PendingState] = {}
+        self._pods: dict[PendingState, dict[str, Pod]] = {state: {} for state in PendingState}
+        self._states: dict[str, PendingState] = {}
 
-    def hear(self, event: Event) -> None:
-        """An object came, changed or went."""
+    def on_event(self, event: ClusterEvent) -> None:
+        """Update the state with an added, updated or deleted object."""
         if event.kind is not Pod:
             return
         pod = event.after
-        how = pending_state(pod) if isinstance(pod, Pod) else None
-        known = self._how.get(event.key)
-        if known is not None and known is not how:
-            del self._pods[known][event.key], self._how[event.key]
-        if how is not None and isinstance(pod, Pod):
-            self._pods[how][event.key] = pod
-            self._how[event.key] = how
+        state = pending_state(pod) if isinstance(pod, Pod) else None
+        known = self._states.get(event.key)
+        if known is not None and known is not state:
+            del self._pods[known][event.key], self._states[event.key]
+        if state is not None and isinstance(pod, Pod):
+            self._pods[state][event.key] = pod
+            self._states[event.key] = state
 
-    def of(self, how: PendingState) -> Mapping[str, Pod]:
-        """The pods that wait so, by key."""
-        return self._pods[how]
+    def of(self, state: PendingState) -> Mapping[str, Pod]:
+        """Return the pods in that state, by key."""
+        return self._pods[state]
 
 
 @dataclass(frozen=True, slots=True)
 class UnschedulablePods:
-    """The pods that count, and how many do not, by why."""
+    """The unschedulable pods, and the number of ignored pending pods by reason."""
 
     pods: tuple[Pod, ...] = ()
-    aside: Mapping[str, int] = field(default_factory=dict)
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
 
 def unschedulable_pods(
@@ -104,33 +104,37 @@ def unschedulable_pods(
     now: datetime,
     priority: Callable[[Pod], int],
 ) -> UnschedulablePods:
-    """Which pods are bought for."""
+    """Return the pods that a scale-up would help."""
     bypassed = frozenset(options.bypassed_scheduler_names)
     early = waiting.of(PendingState.UNPROCESSED)
-    asked = [pod for pod in early.values() if pod.spec.scheduler_name in bypassed]
-    unprocessed = len(early) - len(asked)
-    asked.extend(waiting.of(PendingState.UNSCHEDULABLE).values())
-    pods, aside = _sift(asked, lambda pod: _aside(pod, options, now, priority))
-    aside[PendingState.UNPROCESSED.value] += unprocessed
-    for how in (PendingState.NOMINATED, PendingState.QUEUED, PendingState.GATED):
-        aside[how.value] += len(waiting.of(how))
-    return UnschedulablePods(pods, +aside)
+    candidates = [pod for pod in early.values() if pod.spec.scheduler_name in bypassed]
+    unprocessed = len(early) - len(candidates)
+    candidates.extend(waiting.of(PendingState.UNSCHEDULABLE).values())
+    pods, ignored = _sift(candidates, lambda pod: _ignore_reason(pod, options, now, priority))
+    ignored[PendingState.UNPROCESSED.value] += unprocessed
+    for state in (PendingState.NOMINATED, PendingState.QUEUED, PendingState.GATED):
+        ignored[state.value] += len(waiting.of(state))
+    return UnschedulablePods(pods, +ignored)
 
 
-def _sift(asked: Iterable[Pod], why: Callable[[Pod], str]) -> tuple[tuple[Pod, ...], Counter[str]]:
-    aside: Counter[str] = Counter()
+def _sift(
+    candidates: Iterable[Pod], why: Callable[[Pod], str]
+) -> tuple[tuple[Pod, ...], Counter[str]]:
+    ignored: Counter[str] = Counter()
     pods = []
-    for pod in asked:
-        said = why(pod)
-        if said:
-            aside[said] += 1
+    for pod in candidates:
+        reason = why(pod)
+        if reason:
+            ignored[reason] += 1
         else:
             pods.append(pod)
-    return tuple(pods), aside
+    return tuple(pods), ignored
 
 
-def _aside(pod: Pod, options: ScaleUpOptions, now: datetime, priority: Callable[[Pod], int]) -> str:
-    """Why a pod does not count; empty if it does."""
+def _ignore_reason(
+    pod: Pod, options: ScaleUpOptions, now: datetime, priority: Callable[[Pod], int]
+) -> str:
+    """Return why a pod is ignored; empty if it is not."""
     allowed = options.allowed_scheduler_names
     if allowed and pod.spec.scheduler_name not in allowed:
         return "other scheduler"
@@ -143,12 +147,12 @@ def _aside(pod: Pod, options: ScaleUpOptions, now: datetime, priority: Callable[
 
 
 def _is_young(pod: Pod, delay: float, now: datetime) -> bool:
-    """Whether a pod is younger than it must be; its annotation can only make it wait longer."""
-    asked = pod.metadata.annotations.get(DELAY)
-    if asked is not None:
-        # What cannot be read asks for nothing.
+    """Whether a pod is younger than its scale-up delay; its annotation can only extend that."""
+    candidates = pod.metadata.annotations.get(DELAY)
+    if candidates is not None:
+        # An invalid value is ignored.
         with suppress(DurationError):
-            delay = max(delay, parse_duration(asked))
+            delay = max(delay, parse_duration(candidates))
     if delay <= 0:
         return False
     made = read_time(pod.metadata.creation_timestamp)

@@ -1,17 +1,16 @@
-"""Whether a node is ready, on its way, or late: by its conditions, taints, GPUs and CSI drivers.
+"""Readiness of nodes, by their conditions, taints, GPUs and CSI drivers.
 
-Conditions and taints are read as Cluster Autoscaler reads them. Beside what the node says of
-itself, it is not ready while it has a taint that new nodes start with, nor while its label says
-that it has a GPU and it has none yet.
+Conditions and taints are read as by Cluster Autoscaler. A node is also not ready while it has a
+startup taint, or has the label of GPU nodes and no GPU yet.
 
-A node that says it is ready is upcoming still, until it reports every CSI driver that its group's
-template promises, with a count where one was promised; and every driver that a label of its own
-names. Past the time that drivers have for it, it is late.
+A ready node is still upcoming until every CSI driver of its group's template has registered, with a
+limit where the template has one, and every driver that a label of the node names. After
+csi-driver-startup-time its drivers are missing.
 
-Only a node that has never had all its drivers can be late for them: a driver that is restarted on a
-node which has served for months says nothing against the node. Nor can one that had long been ready
-when it was first seen: it may never have been complete. And where no template names the drivers,
-those that the cluster knows are waited for as long, and no longer.
+Drivers can be missing only on a node that has never had them all: a driver may be restarted on a
+node that has run for months. Nor on one that had long been ready when it was first observed. Where
+no template has the drivers, those of the cluster are waited for until then, and are not missing
+afterwards.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from bayplan.kube.times import read_time
 
 
 def gpu_resource(node: Node, gpu_label: str) -> str | None:
-    """The resource that a node's GPUs are; None if it has none, nor a label that says so."""
+    """Return the resource name of a node's GPUs; None if it has neither GPUs nor their label."""
     found = _allocatable(node)
     if found is not None:
         return found
@@ -38,7 +37,7 @@ def gpu_resource(node: Node, gpu_label: str) -> str | None:
 
 
 def has_gpu(node: Node) -> bool:
-    """Whether a node has a GPU that can be used."""
+    """Whether a node has allocatable GPUs."""
     return _allocatable(node) is not None
 
 
@@ -59,21 +58,25 @@ NOT_READY = {
     "DiskPressure": frozenset({"True"}),
     "NetworkUnavailable": frozenset({"True"}),
 }
-"""By condition, what it says of a node that is not ready."""
+"""By condition, the statuses of a node that is not ready."""
 STARTUP_TAINTS = (
     "startup-taint.cluster-autoscaler.kubernetes.io/",
     "ignore-taint.cluster-autoscaler.kubernetes.io/",
 )
-"""What the keys of taints begin with that new nodes start with."""
+"""Prefixes of startup taints' keys."""
 
 
 def is_ready(node: Node, options: ScaleUpOptions, gpu_label: str = "") -> bool:
-    """Whether a node is ready, and all of it is."""
-    return says_ready(node) and not is_starting(node, options) and not lacks_gpu(node, gpu_label)
+    """Whether a node is ready, without startup taints and with its GPUs."""
+    return (
+        has_ready_conditions(node)
+        and not is_starting(node, options)
+        and not lacks_gpu(node, gpu_label)
+    )
 
 
-def says_ready(node: Node) -> bool:
-    """Whether a node says that it is ready, and no condition or taint speaks against it."""
+def has_ready_conditions(node: Node) -> bool:
+    """Whether a node is ready by its conditions and taints."""
     conditions = node.status.conditions
     if not any(one.type == "Ready" for one in conditions):
         return False
@@ -83,7 +86,7 @@ def says_ready(node: Node) -> bool:
 
 
 def is_starting(node: Node, options: ScaleUpOptions) -> bool:
-    """Whether a node still has a taint that new ones start with."""
+    """Whether a node has a startup taint."""
     prefixes = (*STARTUP_TAINTS, *options.startup_taint_prefix)
     return any(
         taint.key in options.startup_taint or taint.key.startswith(prefixes)
@@ -92,131 +95,132 @@ def is_starting(node: Node, options: ScaleUpOptions) -> bool:
 
 
 def lacks_gpu(node: Node, gpu_label: str) -> bool:
-    """Whether a node is to have a GPU, and has none yet."""
+    """Whether a node has the label of GPU nodes and no GPU yet."""
     return bool(gpu_label) and gpu_label in node.metadata.labels and not has_gpu(node)
 
 
 DRIVER_LABEL = "cluster-autoscaler.kubernetes.io/csi-driver"
-"""A label whose value names a driver that the node is to have."""
+"""A label whose value is a driver that must register on the node."""
 DRIVER_PREFIX = "csi-driver.cluster-autoscaler.kubernetes.io/"
-"""What labels begin with whose keys name such drivers, where there are several."""
+"""Prefix of labels whose keys name such drivers, where there are several."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadinessCriteria:
-    """What a group's new nodes are to be like before they count as ready, and when."""
+    """What a group's new nodes need to count as ready, and within which time."""
 
     startup_time: float = 900.0
     """Seconds from their registration."""
     drivers: Mapping[str, bool] = field(default_factory=dict)
-    """By name, whether it will say how many volumes it can attach."""
-    hoped: frozenset[str] = frozenset()
-    """Drivers that nobody promised and that may come: they are waited for, and not missed."""
-    asks_drivers: bool = True
-    """Whether drivers matter at all; not without the gate."""
+    """The required drivers, and whether each reports an attach limit."""
+    optional_drivers: frozenset[str] = frozenset()
+    """Drivers that may register: they are waited for, and are never missing."""
+    waits_for_drivers: bool = True
+    """Whether drivers are waited for; False without the feature gate."""
     gpu_label: str = ""
-    """The label of nodes that are to have a GPU; they are not ready without."""
+    """The label of GPU nodes, which are not ready without their GPUs."""
 
 
 class NodeReadiness(Enum):
-    """How a node stands."""
+    """The readiness of a node."""
 
     READY = "ready"
-    STARTING = "notStarted"
-    """It is not ready yet, and not late."""
-    AWAITING = "awaitingDrivers"
-    """It is ready but for its drivers, and not late."""
+    NOT_STARTED = "notStarted"
+    """It is not ready yet, and its startup time has not passed."""
+    AWAITING_DRIVERS = "awaitingDrivers"
+    """It is ready except for its drivers, and their time has not passed."""
     UNREADY = "unready"
-    LATE = "missingDrivers"
-    """Its drivers did not come in time."""
+    MISSING_DRIVERS = "missingDrivers"
+    """Its drivers did not register in time."""
 
     @property
     def is_upcoming(self) -> bool:
-        """Whether it is on its way."""
-        return self in (NodeReadiness.STARTING, NodeReadiness.AWAITING)
+        """Whether the node is upcoming."""
+        return self in (NodeReadiness.NOT_STARTED, NodeReadiness.AWAITING_DRIVERS)
 
 
 @dataclass(slots=True)
 class NodeState:
-    """A node, and what has been seen of it."""
+    """A node, and what has been observed of it."""
 
     node: Node
     group: str = ""
-    standing: NodeReadiness = NodeReadiness.STARTING
+    readiness: NodeReadiness = NodeReadiness.NOT_STARTED
     missing: tuple[str, ...] = ()
-    """The drivers that it still lacks."""
+    """The drivers that have not registered."""
     complete: bool = False
-    """Whether it has had all its drivers once."""
+    """Whether all its drivers have registered once."""
     awaited: bool = False
-    """Whether it was seen while its drivers were on their way."""
+    """Whether it was observed while its drivers were still in time."""
     ready_since: datetime | None = None
-    _said: tuple[Node, datetime | None] | None = None
-    """The node as it was last asked whether it is ready, and its answer."""
+    _ready_cache: tuple[Node, datetime | None] | None = None
+    """The last checked version of the node, and since when it was ready."""
 
-    def says_ready_since(self) -> datetime | None:
-        """Since when the node says that it is ready; None if it does not, or something else does
-        not.
-        """
-        if self._said is None or self._said[0] is not self.node:
-            self._said = self.node, ready_since(self.node) if says_ready(self.node) else None
-        return self._said[1]
+    def ready_conditions_since(self) -> datetime | None:
+        """Since when the node is ready by its conditions; None if it is not."""
+        if self._ready_cache is None or self._ready_cache[0] is not self.node:
+            self._ready_cache = (
+                self.node,
+                ready_since(self.node) if has_ready_conditions(self.node) else None,
+            )
+        return self._ready_cache[1]
 
 
 def update_readiness(
     member: NodeState,
     csinode: CSINode | None,
-    promise: ReadinessCriteria,
+    criteria: ReadinessCriteria,
     options: AutoscalerOptions,
     now: datetime,
 ) -> None:
-    """Say how a node stands now."""
+    """Update the readiness of a node."""
     node = member.node
     member.missing = ()
-    if not is_ready(node, options, promise.gpu_label):
+    if not is_ready(node, options, criteria.gpu_label):
         member.ready_since = None
         born = read_time(node.metadata.creation_timestamp) or now
-        young = now < born + timedelta(seconds=promise.startup_time)
-        member.standing = NodeReadiness.STARTING if young else NodeReadiness.UNREADY
+        young = now < born + timedelta(seconds=criteria.startup_time)
+        member.readiness = NodeReadiness.NOT_STARTED if young else NodeReadiness.UNREADY
         return
     if member.ready_since is None:
         member.ready_since = ready_since(node) or now
-    if not promise.asks_drivers:
-        member.standing = NodeReadiness.READY
+    if not criteria.waits_for_drivers:
+        member.readiness = NodeReadiness.READY
         return
-    missing = () if member.complete else missing_drivers(node, csinode, promise)
-    patience = timedelta(seconds=options.csi_driver_startup_time)
-    if not _promised(node, promise, missing) and now >= member.ready_since + patience:
+    missing = () if member.complete else missing_drivers(node, csinode, criteria)
+    timeout = timedelta(seconds=options.csi_driver_startup_time)
+    if not _promised(node, criteria, missing) and now >= member.ready_since + timeout:
         missing = ()
     member.complete, member.missing = not missing, missing
-    member.standing = _awaiting(member, options, now) if missing else NodeReadiness.READY
+    member.readiness = _awaiting(member, options, now) if missing else NodeReadiness.READY
 
 
-def _promised(node: Node, promise: ReadinessCriteria, missing: Iterable[str]) -> bool:
-    """Whether one of these drivers was more than hoped for."""
-    said = {*promise.drivers, *labelled_drivers(node)}
-    return any(name in said for name in missing)
+def _promised(node: Node, criteria: ReadinessCriteria, missing: Iterable[str]) -> bool:
+    """Whether one of these drivers is required, not only optional."""
+    required = {*criteria.drivers, *labelled_drivers(node)}
+    return any(name in required for name in missing)
 
 
 def _awaiting(member: NodeState, options: AutoscalerOptions, now: datetime) -> NodeReadiness:
-    patience = timedelta(seconds=options.csi_driver_startup_time)
+    timeout = timedelta(seconds=options.csi_driver_startup_time)
     since = member.ready_since or now
-    if now < since + patience:
+    if now < since + timeout:
         member.awaited = True
-        return NodeReadiness.AWAITING
-    if member.awaited or now < since + 2 * patience:
+        return NodeReadiness.AWAITING_DRIVERS
+    if member.awaited or now < since + 2 * timeout:
         member.awaited = True
-        return NodeReadiness.LATE
+        return NodeReadiness.MISSING_DRIVERS
     return NodeReadiness.READY
 
 
 def missing_drivers(
-    node: Node, csinode: CSINode | None, promise: ReadinessCriteria
+    node: Node, csinode: CSINode | None, criteria: ReadinessCriteria
 ) -> tuple[str, ...]:
-    """The drivers that a node is to have and has not reported, in the order of their names."""
+    """Return the drivers that have not registered on a node, sorted by name."""
     drivers = csinode.spec.drivers if csinode is not None else ()
     there = {one.name: one.allocatable is not None for one in drivers}
-    wanted = dict.fromkeys([*promise.hoped, *labelled_drivers(node)], False)
-    wanted |= promise.drivers
+    wanted = dict.fromkeys([*criteria.optional_drivers, *labelled_drivers(node)], False)
+    wanted |= criteria.drivers
     return tuple(
         sorted(
             name
@@ -227,13 +231,13 @@ def missing_drivers(
 
 
 def labelled_drivers(node: Node) -> list[str]:
-    """The drivers that a node's labels name."""
+    """Return the drivers that a node's labels name."""
     labels = node.metadata.labels
     named = [key.removeprefix(DRIVER_PREFIX) for key in labels if key.startswith(DRIVER_PREFIX)]
     return [*named, labels[DRIVER_LABEL]] if labels.get(DRIVER_LABEL) else named
 
 
 def ready_since(node: Node) -> datetime | None:
-    """Since when a node says that it is ready."""
+    """Return since when a node's Ready condition has its status."""
     conditions = (one for one in node.status.conditions if one.type == "Ready")
     return next((read_time(one.last_transition_time) for one in conditions), None)

@@ -1,7 +1,8 @@
-"""The taints that nodes get on their way out.
+"""The taints of nodes that are being removed, or are candidates for it.
 
-`ToBeDeletedByClusterAutoscaler` keeps every pod away from a node that is being given back;
-`DeletionCandidateOfClusterAutoscaler` only asks to. Both say in seconds when they were set.
+`ToBeDeletedByClusterAutoscaler` (NoSchedule) is set on a node that is being removed,
+`DeletionCandidateOfClusterAutoscaler` (PreferNoSchedule) on an unneeded node. Their values are the
+time when they were set, in seconds.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from bayplan.kube.selectors import parse_int64
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 MAX_DELETION_TIME = timedelta(minutes=5)
-"""How long a cloud has to take a node away."""
+"""How long the cloud may take to delete a node."""
 
 _LAST = int(datetime(9999, 12, 31, tzinfo=UTC).timestamp())
-"""The last moment that can be told."""
+"""The latest time that a datetime can represent."""
 
 
 def to_be_deleted(now: datetime) -> Taint:
-    """The taint of a node that is given back now."""
+    """Return the taint of a node that is removed now."""
     return Taint(key=TO_BE_DELETED, value=_seconds(now), effect="NoSchedule")
 
 
 def deletion_candidate(now: datetime) -> Taint:
-    """The taint of a node that is not needed since now."""
+    """Return the taint of a node that is unneeded since now."""
     return Taint(key=DELETION_CANDIDATE, value=_seconds(now), effect="PreferNoSchedule")
 
 
@@ -37,18 +38,18 @@ def has_taint(node: Node, key: str) -> bool:
 
 
 def without_taint(taints: Iterable[Taint], key: str) -> list[Taint]:
-    """The taints but those of this key."""
+    """Return the taints without those of this key."""
     return [taint for taint in taints if taint.key != key]
 
 
 def is_being_deleted(node: Node, now: datetime) -> bool:
-    """Whether a node was to be deleted not so long ago that it must have failed."""
+    """Whether a node is being deleted, and the deletion has not timed out."""
     since = tainted_since(node, TO_BE_DELETED)
     return since is not None and now - since < MAX_DELETION_TIME
 
 
 def tainted_since(node: Node, key: str) -> datetime | None:
-    """When a node got a taint; None if it has none, or it does not say."""
+    """Return when a taint was set; None if the node has none, or its value is no time."""
     for taint in node.spec.taints:
         if taint.key == key:
             return _moment(taint.value)

@@ -1,1 +1,1 @@
-"""What scale-ups are estimated from: upcoming nodes, limits, and node group options."""
+"""The inputs of scale-up estimates: upcoming nodes, limits, and node group options."""

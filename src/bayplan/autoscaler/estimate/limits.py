@@ -1,9 +1,9 @@
-"""How many more nodes each group may have, and why some may have none.
+"""Limits of scale-ups: how many nodes each group may add, and why some may add none.
 
-A group is bounded by its own maximum, by the most of one scale-up, by the nodes of the whole
-cluster, and by the cluster's cores, memory and GPUs (--cores-total, --memory-total, --gpu-total). A
-group that is all or nothing may have all of them, or none. The least of the cluster's resources
-keeps nodes from being removed.
+A group is limited by its maximum size, by --max-nodes-per-scaleup, by --max-nodes-total, and by the
+cluster's cores, memory and GPUs (--cores-total, --memory-total, --gpu-total). A group with
+zero-or-max scaling may add all of its nodes or none. The minimum of the cluster's resources limits
+scale-down.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.options import AutoscalerOptions, ScaleUpOptions
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template
+from bayplan.fit.batches import NodeTemplate
 from bayplan.kube.nodes import Node
 from bayplan.kube.quantity import value
 from bayplan.kube.resources import CPU, GPU_RESOURCES, MEMORY
@@ -27,16 +27,16 @@ GPU_LABELS = (
     "accelerator",
     "cluster-api/accelerator",
 )
-"""Labels by which clouds say which GPU a node has."""
+"""Labels with a node's GPU type, by cloud."""
 
 
 class ResourceLimitError(ValueError):
-    """A limit of the cluster that cannot be read."""
+    """A resource limit of the cluster that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimit:
-    """The least and the most of one resource in the whole cluster."""
+    """The minimum and maximum of one resource in the cluster."""
 
     name: str
     resources: tuple[str, ...]
@@ -45,7 +45,7 @@ class ResourceLimit:
     gpu_type: str = ""
 
     def of(self, node: Node) -> int:
-        """How much of it a node has."""
+        """Return the node's amount of the resource."""
         labels = node.metadata.labels
         if self.gpu_type and self.gpu_type not in {labels.get(one) for one in GPU_LABELS}:
             return 0
@@ -53,12 +53,12 @@ class ResourceLimit:
 
 
 def read_resource_limits(options: AutoscalerOptions) -> tuple[ResourceLimit, ...]:
-    """The limits that were set; ResourceLimitError if one cannot be read."""
-    usual = ScaleUpOptions()
+    """Return the limits that are set; ResourceLimitError if one cannot be read."""
+    defaults = ScaleUpOptions()
     found = []
-    if options.cores_total != usual.cores_total:
+    if options.cores_total != defaults.cores_total:
         found.append(ResourceLimit("cpu", (CPU,), *_range("cores-total", options.cores_total)))
-    if options.memory_total != usual.memory_total:
+    if options.memory_total != defaults.memory_total:
         least, most = _range("memory-total", options.memory_total)
         found.append(ResourceLimit("memory", (MEMORY,), least * GIB, most * GIB))
     for text in options.gpu_total:
@@ -67,11 +67,11 @@ def read_resource_limits(options: AutoscalerOptions) -> tuple[ResourceLimit, ...
     return tuple(found)
 
 
-def sums(snapshot: Snapshot, totals: Iterable[ResourceLimit]) -> dict[str, int]:
-    """How much of each the cluster has."""
-    asked = tuple(totals)
-    nodes = [node for node in snapshot.cluster.nodes if node is not None] if asked else []
-    return {total.name: sum(map(total.of, nodes)) for total in asked}
+def resource_totals(snapshot: Snapshot, totals: Iterable[ResourceLimit]) -> dict[str, int]:
+    """Return the cluster's amount of each resource."""
+    limits = tuple(totals)
+    nodes = [node for node in snapshot.cluster.nodes if node is not None] if limits else []
+    return {total.name: sum(map(total.of, nodes)) for total in limits}
 
 
 def _range(flag: str, text: str, whole: str = "") -> tuple[int, int]:
@@ -84,42 +84,42 @@ def _range(flag: str, text: str, whole: str = "") -> tuple[int, int]:
 AT_MAXIMUM = "max node group size reached"
 ALL_NODES = "max nodes in the cluster reached"
 RESOURCES = "max cluster {} limit reached"
-NO_TEMPLATE = "nobody can say what its next node will be"
+NO_TEMPLATE = "no template node info"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScaleUpLimits:
-    """Who may buy how many."""
+    """How many nodes each group may add."""
 
-    most: dict[str, int] = field(default_factory=dict)
-    """By group that may have some."""
-    refused: dict[str, str] = field(default_factory=dict)
-    """The others, and why."""
-    whole: int | None = None
-    """How many more nodes the whole cluster may have; None is any number."""
+    max_nodes: dict[str, int] = field(default_factory=dict)
+    """By group that may add some."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """The other groups, and why."""
+    cluster_max: int | None = None
+    """How many nodes the cluster may add; None is no limit."""
     shared: bool = False
-    """Whether what one group buys leaves the others less than this says."""
+    """Whether a scale-up of one group lowers the limits of the others."""
 
-    def templates(self, cluster_view: ClusterView) -> list[tuple[NodeGroupView, Template]]:
-        """The groups that may have some, with what new nodes of theirs are."""
-        views = (cluster_view.groups[name] for name in sorted(self.most))
+    def templates(self, cluster_view: ClusterView) -> list[tuple[NodeGroupView, NodeTemplate]]:
+        """Return the groups that may add nodes, with their templates."""
+        views = (cluster_view.groups[name] for name in sorted(self.max_nodes))
         return [(view, view.template) for view in views if view.template is not None]
 
 
 def scale_up_limits(cluster_view: ClusterView) -> ScaleUpLimits:
-    """The bounds of all groups, in a snapshot that has all nodes which are on their way."""
+    """Return the limits of all groups, in a snapshot with all upcoming nodes."""
     totals = read_resource_limits(cluster_view.options)
-    found = ScaleUpLimits(whole=_whole(cluster_view), shared=bool(totals))
-    used = sums(cluster_view.snapshot, totals)
+    found = ScaleUpLimits(cluster_max=_whole(cluster_view), shared=bool(totals))
+    used = resource_totals(cluster_view.snapshot, totals)
     for name, view in sorted(cluster_view.groups.items()):
-        why = cluster_view.closed.get(name) or ("" if view.template else NO_TEMPLATE)
+        why = cluster_view.skipped_groups.get(name) or ("" if view.template else NO_TEMPLATE)
         if not why:
-            why, most = _least(_limits(cluster_view.options, view, found.whole, totals, used))
-            if not why and view.options.zero_or_max_node_scaling and most < view.room:
+            why, most = _least(_limits(cluster_view.options, view, found.cluster_max, totals, used))
+            if not why and view.options.zero_or_max_node_scaling and most < view.max_increase:
                 why = ALL_NODES
-            found.most.update({} if why else {name: most})
+            found.max_nodes.update({} if why else {name: most})
         if why:
-            found.refused[name] = why
+            found.skipped[name] = why
     return found
 
 
@@ -135,7 +135,7 @@ def _limits(
     totals: Iterable[ResourceLimit],
     used: dict[str, int],
 ) -> Iterator[tuple[int, str]]:
-    yield view.room, AT_MAXIMUM
+    yield view.max_increase, AT_MAXIMUM
     if not view.options.zero_or_max_node_scaling:
         yield max(1, options.max_nodes_per_scaleup), AT_MAXIMUM
     if whole is not None:
@@ -147,7 +147,7 @@ def _limits(
 
 
 def _least(limits: Iterable[tuple[int, str]]) -> tuple[str, int]:
-    """The lowest limit; if it is zero, what says so first."""
+    """Return the lowest limit; if it is zero, its reason."""
     found = list(limits)
     why = next((why for most, why in found if most <= 0), "")
     return why, min(most for most, _ in found)

@@ -1,8 +1,8 @@
-"""Node group options: what could be scaled up, and what is; what expanders choose between.
+"""Node group options: the groups that could be scaled up, which expanders choose from.
 
-Each group that could help is a `NodeGroupOption`, with its estimate. An expander chooses:
-`NewNodes` are nodes of one group with the pods that they are for. Most expanders choose one option
-as it stands; a mix makes several `NewNodes`, which count on each other.
+Each group that would help is a `NodeGroupOption`, with its estimate. An expander returns
+`NewNodes`: new nodes of one group with the pods that they are for. Most expanders choose one option
+unchanged; a mix returns several `NewNodes`, which depend on each other.
 """
 
 from __future__ import annotations
@@ -11,33 +11,33 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bayplan.autoscaler.plan import Mixed, Note
+from bayplan.autoscaler.plan import ExpanderNote, MixResult
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Group, Option, Template
-from bayplan.fit.batches.fill import Placed
+from bayplan.fit.batches import NodeTemplate, Option, PodEquivalenceGroup
+from bayplan.fit.batches.fill import PodPlacement
 from bayplan.kube.pods import Pod
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeGroupOption:
-    """A group that could help, and how."""
+    """A group that could be scaled up, with its estimate."""
 
     view: NodeGroupView
-    template: Template
+    template: NodeTemplate
     option: Option
     nodes: int
-    """How many would be bought: what the option takes, or the whole of an all-or-nothing group."""
+    """The number of new nodes: the estimate, or all of a zero-or-max group."""
     most: int
-    """How many may be bought."""
+    """The maximum number of new nodes."""
 
     @property
     def price(self) -> float | None:
-        """What they cost an hour; None if nobody can say."""
+        """The hourly price of the new nodes; None if unknown."""
         return None if self.view.price is None else self.view.price * self.nodes
 
-    def purchase(self) -> NewNodes:
-        """The candidate, bought as it stands."""
+    def new_nodes(self) -> NewNodes:
+        """The new nodes of the option, unchanged."""
         found = self.option.estimate
         pods = tuple(map(tuple, found.by_node()))
         spare = ((),) * (self.nodes - len(pods))
@@ -53,25 +53,23 @@ class NewNodes:
     nodes: int
     pods: tuple[tuple[Pod, ...], ...]
     """For each new node, the pods that it is for."""
-    placed: tuple[Placed, ...] = ()
-    """Pods that it counts on finding a place on nodes which are there."""
+    placed: tuple[PodPlacement, ...] = ()
+    """Pods that it expects to fit existing nodes."""
     order: tuple[tuple[int, Pod], ...] = ()
-    """The pods of the new nodes by node number, each fitting once all before it are there; if
-    nothing is said, node by node.
-    """
+    """The pods by node number, in an order in which each fits; if empty, node by node."""
 
     @property
     def helped(self) -> int:
-        """How many pods the new nodes are for."""
+        """The number of pods that the new nodes are for."""
         return sum(map(len, self.pods))
 
-    def everybody(self) -> Iterator[Pod]:
-        """The pods of the new nodes, and those that are counted on to find a place."""
+    def all_pods(self) -> Iterator[Pod]:
+        """Yield the pods of the new nodes, and those expected to fit existing nodes."""
         yield from (pod for on_node in self.pods for pod in on_node)
         yield from (pod for pod, _ in self.placed)
 
     def in_order(self) -> Iterator[tuple[int, Pod]]:
-        """The number of a new node, and a pod for it, one after another."""
+        """Yield the number of a new node and a pod for it, in order."""
         if self.order:
             return iter(self.order)
         return ((number, pod) for number, pods in enumerate(self.pods) for pod in pods)
@@ -79,30 +77,30 @@ class NewNodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpanderRequest:
-    """What an expander is asked: which of these, for these pods."""
+    """The input of an expander: the options, for these pods."""
 
     snapshot: Snapshot
-    """The cluster with all that is on its way; an expander may fork it."""
-    groups: tuple[Group, ...]
-    """The waiting pods by likeness, those that fit nodes which are there included."""
-    candidates: tuple[NodeGroupOption, ...]
-    room: int | None = None
-    """How many more nodes the whole cluster may have; None is any number."""
+    """The cluster with all upcoming nodes; an expander may fork it."""
+    groups: tuple[PodEquivalenceGroup, ...]
+    """The pending pods by equivalence class, including those that fit existing nodes."""
+    options: tuple[NodeGroupOption, ...]
+    max_new_nodes: int | None = None
+    """The maximum number of new nodes in the cluster; None is no limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpanderChoice:
-    """What an expander answers: purchases, each of which counts on those before it."""
+    """The choice of an expander: new nodes, each of which depends on those before it."""
 
-    purchases: Sequence[NewNodes]
-    notes: tuple[Note, ...] = ()
-    mixed: Mixed | None = None
-    """If groups were mixed, how well."""
+    new_nodes: Sequence[NewNodes]
+    notes: tuple[ExpanderNote, ...] = ()
+    mixed: MixResult | None = None
+    """The quality of the mix, if groups were mixed."""
 
 
 class Expander(Protocol):
-    """Chooses what is bought."""
+    """Chooses which groups are scaled up."""
 
-    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
-        """What to buy, of at least one candidate; nothing is changed."""
+    def choose(self, request: ExpanderRequest) -> ExpanderChoice:
+        """Choose from at least one option; the snapshot is left unchanged."""
         ...

@@ -1,8 +1,8 @@
-"""Which of the groups that could help is bought from: Cluster Autoscaler's expanders, and one more.
+"""Expanders, which choose the node group to scale up: Cluster Autoscaler's, and one more.
 
-Those that Cluster Autoscaler has keep the best candidates by one measure and are chained;
-`cheapest-mix` buys of several groups at once, and says how far from the least possible cost that
-can be. What they need to know beside the question is a `ExpanderContext`.
+Cluster Autoscaler's expanders filter the options by one measure and are chained; `cheapest-mix`
+scales up several groups at once, and reports how far its cost can be from the minimum. Their
+further inputs are in an `ExpanderContext`.
 """
 
 from bayplan.autoscaler.expanders.chain import (

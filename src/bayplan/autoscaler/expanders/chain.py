@@ -1,7 +1,7 @@
-"""Expanders one after another: each keeps what it thinks best of what the one before it kept.
+"""The chain of expanders: each filters the options that the one before it kept.
 
-Where several are left in the end, one is taken at random. `random` leaves only one, and
-`cheapest-mix` takes all that is left and mixes it, so nothing may come after either.
+Of several options in the end, one is chosen at random. `random` leaves only one, and `cheapest-mix`
+mixes all that are left, so each of them must be the last.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bayplan.autoscaler.expanders.filters import (
 )
 from bayplan.autoscaler.expanders.mix import cheapest_mix
 from bayplan.autoscaler.expanders.price import PodPrices, cheapest, pod_prices
-from bayplan.autoscaler.plan import Note
+from bayplan.autoscaler.plan import ExpanderNote
 from bayplan.base.suggestions import suggestion
 from bayplan.client import Untyped
 from bayplan.fit import Snapshot
@@ -44,81 +44,81 @@ SIMPLE: Mapping[str, Callable[[Sequence[NodeGroupOption]], list[NodeGroupOption]
 }
 NAMES = (RANDOM, *SIMPLE, PRICE, PRIORITY, CHEAPEST_MIX)
 LAST = frozenset({RANDOM, CHEAPEST_MIX})
-"""What leaves nothing to choose for others."""
+"""Expanders that leave no choice for others."""
 
 
 class ExpanderError(ValueError):
-    """Expanders that cannot be had, or not in this order."""
+    """Unknown expanders, or an invalid order of them."""
 
 
 def parse_expanders(text: str) -> tuple[str, ...]:
-    """Expanders as the flag has them, with commas between; ExpanderError says what is wrong."""
+    """Parse the flag, expanders separated by commas; ExpanderError if it is invalid."""
     names = tuple(part.strip() for part in text.split(","))
     for at, name in enumerate(names):
         if name not in NAMES:
-            raise ExpanderError(f"there is no expander {name[:40]!r}{suggestion(name, NAMES)}")
+            raise ExpanderError(f"unknown expander {name[:40]!r}{suggestion(name, NAMES)}")
         if name in names[:at]:
-            raise ExpanderError(f"expander {name} is named twice")
+            raise ExpanderError(f"expander {name} is listed twice")
         if at and names[at - 1] in LAST:
-            raise ExpanderError(f"after expander {names[at - 1]} there is no choice for {name}")
+            raise ExpanderError(f"expander {names[at - 1]} must be the last; {name} follows it")
     return names
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpanderContext:
-    """What there is to know beside the groups and the pods."""
+    """Inputs of expanders besides the options: randomness, prices of pods, priorities."""
 
     rng: Random
     pods: PodPrices = field(default_factory=PodPrices)
     priorities: str | None = None
-    """What the priority expander's ConfigMap says; None if there is none."""
+    """The text of the priority expander's ConfigMap; None if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """Expanders in the order in which they are asked, with what they know."""
+    """Expanders in their order, with their inputs."""
 
     names: tuple[str, ...]
-    market: ExpanderContext
+    context: ExpanderContext
 
-    def choose(self, question: ExpanderRequest) -> ExpanderChoice:
-        """What to buy of the candidates."""
-        left, notes = list(question.candidates), list[Note]()
+    def choose(self, request: ExpanderRequest) -> ExpanderChoice:
+        """Choose new nodes from the options."""
+        left, notes = list(request.options), list[ExpanderNote]()
         for name in self.names:
             if name == CHEAPEST_MIX:
-                return cheapest_mix(left, question, tuple(notes))
-            left, said = self._keep(name, left, question)
-            notes += said
-        chosen = self.market.rng.choice(left)
-        return ExpanderChoice([chosen.purchase()], tuple(notes))
+                return cheapest_mix(left, request, tuple(notes))
+            left, more = self._filter(name, left, request)
+            notes += more
+        chosen = self.context.rng.choice(left)
+        return ExpanderChoice([chosen.new_nodes()], tuple(notes))
 
-    def _keep(
-        self, name: str, left: list[NodeGroupOption], question: ExpanderRequest
-    ) -> tuple[list[NodeGroupOption], list[Note]]:
+    def _filter(
+        self, name: str, left: list[NodeGroupOption], request: ExpanderRequest
+    ) -> tuple[list[NodeGroupOption], list[ExpanderNote]]:
         match name:
             case "priority":
-                return prioritised(left, self.market.priorities)
+                return prioritised(left, self.context.priorities)
             case "price":
-                return cheapest(left, self.market.pods, len(question.snapshot.cluster.slots)), []
+                return cheapest(left, self.context.pods, len(request.snapshot.cluster.slots)), []
             case "random":
-                return [self.market.rng.choice(left)], []
+                return [self.context.rng.choice(left)], []
             case _:
                 return SIMPLE[name](left), []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpanderFactory:
-    """Makes the expander that the options name."""
+    """Makes the expanders that the flag names."""
 
     names: tuple[str, ...]
     provider: Provider
     snapshot: Snapshot
     rng: Random
     config_maps: Mapping[str, Untyped]
-    """The priority expander's ConfigMap, if there is one; and no others."""
+    """The priority expander's ConfigMap, if it exists."""
 
     async def expander(self, waiting: Sequence[Pod], now: datetime) -> Expander:
-        """The expander, for these pods."""
+        """Return the expander for these pods."""
         prices = PodPrices()
         if waiting and PRICE in self.names:
             prices = await pod_prices(self.provider, self.snapshot, waiting, now)
@@ -127,6 +127,6 @@ class ExpanderFactory:
     def _priorities(self) -> str | None:
         for found in self.config_maps.values():
             data = found.get("data")
-            said = data.get(KEY) if isinstance(data, dict) else None
-            return said if isinstance(said, str) else None
+            more = data.get(KEY) if isinstance(data, dict) else None
+            return more if isinstance(more, str) else None
         return None

@@ -1,12 +1,12 @@
-"""The price expander, and the prices that it asks the cloud for.
+"""The price expander, and the prices that it reads from the provider.
 
-A candidate's score is what its nodes cost over what its pods are worth, times how unlike its nodes
-are to the size that a cluster of so many nodes should have; the more nodes are bought, the less
-that likeness counts. Nodes with GPUs are never liked, so that they are bought for those only who
-need them.
+An option's score is the price of its nodes divided by the price of its pods, times the unfitness of
+its nodes: how far they are from the preferred node size for a cluster of this size. The more nodes
+are added, the less unfitness counts. Nodes with GPUs are always unfit, so that they are added only
+for pods that need them.
 
-Pods are asked for by signature, since the price of a pod is a matter of what it requests. A cloud
-that names no prices, or not that of one group, is no failure: the expander goes on without.
+Prices of pods are read by signature, since they depend on requests only. Missing prices are no
+error: the expander goes on without them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bayplan.autoscaler.cloudstate.reader import gpu_label
 from bayplan.autoscaler.estimate.options import NodeGroupOption
 from bayplan.autoscaler.expanders.filters import least, pods_of
 from bayplan.fit import Snapshot
-from bayplan.fit.batches import Template
+from bayplan.fit.batches import NodeTemplate
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.kube.meta import ObjectMeta
 from bayplan.kube.nodes import Node
@@ -33,13 +33,13 @@ from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
 
 @dataclass(frozen=True, slots=True)
 class PodPrices:
-    """What pods are worth an hour, as far as the cloud says."""
+    """Hourly prices of pods, as far as the provider has them."""
 
     signatures: Mapping[PodSignature, float] = field(default_factory=dict)
     stabilization: float = 0.0
-    """A small pod, which keeps pods that ask for next to nothing from deciding."""
+    """The price of a small pod, which limits the effect of pods with tiny requests."""
     gpu_label: str = ""
-    """The label that tells which GPU a node has."""
+    """The label of GPU nodes."""
 
 
 AT_ONCE = 16
@@ -57,27 +57,27 @@ STABILIZATION = Pod(
 
 
 async def node_prices(
-    provider: Provider, templates: Mapping[str, Template], now: datetime
+    provider: Provider, templates: Mapping[str, NodeTemplate], now: datetime
 ) -> dict[str, float]:
-    """By group the price of one new node, where the cloud says it."""
-    door = asyncio.Semaphore(AT_ONCE)
-    asked = [
-        _price(door, provider.node_price(NodeRef.of(template.node), now, _later(now)))
+    """Return the hourly price of a new node by group, where the provider has it."""
+    semaphore = asyncio.Semaphore(AT_ONCE)
+    calls = [
+        _price(semaphore, provider.node_price(NodeRef.of(template.node), now, _later(now)))
         for template in templates.values()
     ]
-    found = zip(templates, await asyncio.gather(*asked), strict=True)
+    found = zip(templates, await asyncio.gather(*calls), strict=True)
     return {group: price for group, price in found if price is not None}
 
 
 async def pod_prices(
     provider: Provider, snapshot: Snapshot, waiting: Iterable[Pod], now: datetime
 ) -> PodPrices:
-    """What pods are worth, for the price expander."""
-    door = asyncio.Semaphore(AT_ONCE)
+    """Read the prices of pods for the price expander."""
+    semaphore = asyncio.Semaphore(AT_ONCE)
     examples = {snapshot.cluster.signatures.of(pod): pod for pod in waiting}
     pods = [STABILIZATION, *examples.values()]
-    asked = [_price(door, provider.pod_price(pod, now, _later(now))) for pod in pods]
-    stable, *each = await asyncio.gather(*asked)
+    calls = [_price(semaphore, provider.pod_price(pod, now, _later(now))) for pod in pods]
+    stable, *each = await asyncio.gather(*calls)
     found = zip(examples, each, strict=True)
     return PodPrices(
         {signature: price for signature, price in found if price is not None},
@@ -90,37 +90,37 @@ def _later(now: datetime) -> datetime:
     return now + timedelta(hours=1)
 
 
-async def _price(door: asyncio.Semaphore, asked: Awaitable[float]) -> float | None:
-    """What is said, if it is a price at all."""
-    async with door:
+async def _price(semaphore: asyncio.Semaphore, calls: Awaitable[float]) -> float | None:
+    """Await a price; None if the provider has none, or it is invalid."""
+    async with semaphore:
         try:
-            said = await asked
+            price = await calls
         except NodeGroupError:
             return None
-    return said if math.isfinite(said) and said >= 0 else None
+    return price if math.isfinite(price) and price >= 0 else None
 
 
 PREFERRED = ((2, 1000), (6, 2000), (20, 4000), (60, 8000), (200, 16000))
-"""Up to so many nodes in the cluster, nodes of so many thousandths of a CPU are preferred."""
+"""Preferred node size in millicores, by the maximum number of nodes in the cluster."""
 PREFERRED_IN_LARGE = 32000
 GPU = "nvidia.com/gpu"
 GPU_UNFITNESS = 1000.0
 FADING = 15.0
-"""With so many nodes, likeness to the preferred size has lost three quarters of its weight."""
+"""With so many nodes, unfitness has lost three quarters of its weight."""
 
 
 def cheapest(
     candidates: Sequence[NodeGroupOption], pods: PodPrices, nodes: int
 ) -> list[NodeGroupOption]:
-    """Those of the best score in a cluster of so many nodes; one without a price is not taken,
-    unless none has one.
+    """Return the options with the best score in a cluster of so many nodes; those without a price
+    are left out, unless none has one.
     """
     priced = [one for one in candidates if _is_priced(one, pods)]
     return least(priced, lambda one: score(one, pods, nodes)) if priced else list(candidates)
 
 
 def score(candidate: NodeGroupOption, pods: PodPrices, nodes: int) -> float:
-    """How dear and how unfit; less is better."""
+    """Return price ratio times unfitness; less is better."""
     paid = (candidate.price or 0.0) + pods.stabilization
     helped = pods_of(candidate)
     worth = (

@@ -1,8 +1,7 @@
-"""Nodes that are not there yet, from what clouds say of them in tags and annotations.
+"""Template nodes, from tags and annotations of clouds.
 
-Clouds say labels, taints, amounts and options as text. Every reader gives what it could read, and a
-line for each thing that it could not, as text that names the place. Nothing that cannot be read
-counts.
+Labels, taints, amounts and options are text there. Every reader returns what it could read, and a
+problem with its source for each value that it could not. Unreadable values are ignored.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from bayplan.kube.validation.fields import FieldError, amounts
 from bayplan.nodegroups import GroupOptions
 
 GROUP = "bayplan.io/node-group"
-"""Annotation of a template: the group that it is of."""
+"""Annotation of a template: its group."""
 MAX_PODS = 110
-"""What a kubelet takes unless it is told otherwise."""
+"""The kubelet's default maximum number of pods."""
 _LONGEST_NAME = 200
 _NOT_OF_NAMES = re.compile(r"[^a-z0-9.-]+")
 
 
-def described_node(
+def template_node(
     group: str,
     labels: Mapping[str, str],
     taints: Iterable[Taint],
@@ -40,7 +39,7 @@ def described_node(
     *,
     annotations: Mapping[str, str] | None = None,
 ) -> Node:
-    """A node of a group, ready and empty."""
+    """Build the template node of a group, ready and empty."""
     name = f"template-node-for-{_NOT_OF_NAMES.sub('-', group.lower())[:_LONGEST_NAME]}"
     held: dict[str, Quantity] = {PODS: MAX_PODS, **amounts}
     return Node(
@@ -61,7 +60,7 @@ def described_node(
 
 
 def merged_taints(taints: Iterable[Taint], over: Iterable[Taint]) -> list[Taint]:
-    """Taints, of which each key and effect is there once; the later ones count."""
+    """Merge taints by key and effect; later ones win."""
     merged = {(one.key, one.effect): one for one in (*taints, *over)}
     return list(merged.values())
 
@@ -70,76 +69,78 @@ EFFECTS: tuple[str, ...] = get_args(TaintEffect)
 _LONGEST = 100
 _TRUE, _FALSE = {"1", "t", "true"}, {"0", "f", "false"}
 OPTIONS = {field.replace("_", ""): field for field in asdict(GroupOptions())}
-"""Options as clouds spell them: the field's name in one word."""
+"""Options as clouds spell them: the field's name without underscores."""
 
 
-def shown(place: str, text: str, problem: str) -> str:
-    """A problem with its place and as much of the text as helps."""
+def format_problem(place: str, text: str, problem: str) -> str:
+    """Format a problem with its source and the beginning of the text."""
     return f"{place}: {text[:_LONGEST]!r}: {problem}"
 
 
 def read_labels(pairs: Iterable[tuple[str, str]], place: str) -> tuple[dict[str, str], list[str]]:
-    """Labels that are labels."""
+    """Return the valid labels, and the problems of the others."""
     found: dict[str, str] = {}
     problems: list[str] = []
     for key, value in pairs:
         if is_qualified_name(key) and is_label_value(value):
             found[key] = value
         else:
-            problems.append(shown(place, f"{key}={value}", "this is no label"))
+            problems.append(format_problem(place, f"{key}={value}", "this is not a label"))
     return found, problems
 
 
 def split_pairs(text: str) -> list[tuple[str, str]]:
-    """`k=v,k2=v2` in pairs; what has no `=` is a key without a value."""
+    """Split `k=v,k2=v2` into pairs; an entry without `=` is a key without a value."""
     entries = filter(None, (part.strip() for part in text.split(",")))
     return [(key.strip(), value.strip()) for key, _, value in (e.partition("=") for e in entries)]
 
 
 def read_taint(key: str, value: str, effect: str, place: str) -> tuple[Taint | None, list[str]]:
-    """A taint that can be one."""
+    """Return the taint if it is valid, and its problems."""
     if not is_qualified_name(key) or not is_label_value(value):
-        return None, [shown(place, f"{key}={value}:{effect}", "this is no taint")]
+        return None, [format_problem(place, f"{key}={value}:{effect}", "this is not a taint")]
     try:
         return msgspec.convert({"key": key, "value": value, "effect": effect}, Taint), []
     except msgspec.ValidationError:
-        said = f"the effect must be one of {', '.join(EFFECTS)}"
-        return None, [shown(place, f"{key}={value}:{effect}", said)]
+        problem = f"the effect must be one of {', '.join(EFFECTS)}"
+        return None, [format_problem(place, f"{key}={value}:{effect}", problem)]
 
 
 def read_amounts(
-    said: Mapping[str, str], place: Mapping[str, str]
+    values: Mapping[str, str], place: Mapping[str, str]
 ) -> tuple[dict[str, Quantity], list[str]]:
-    """Amounts by resource, each of which stands at a place of its own."""
+    """Return the valid amounts by resource, and the problems of the others by their sources."""
     found: dict[str, Quantity] = {}
     problems: list[str] = []
-    for name, text in said.items():
+    for name, text in values.items():
         try:
             amounts("", {name: text})
             found[name] = text
         except (FieldError, QuantityError) as error:
-            problems.append(shown(place[name], text, str(error)))
+            problems.append(format_problem(place[name], text, str(error)))
     return found, problems
 
 
-def read_options(said: Mapping[str, str], place: str) -> tuple[dict[str, float | bool], list[str]]:
-    """Options by the names of `GroupOptions`; those that nobody knows are let be."""
+def read_options(
+    values: Mapping[str, str], place: str
+) -> tuple[dict[str, float | bool], list[str]]:
+    """Return options by the names of `GroupOptions`; unknown ones are ignored."""
     found: dict[str, float | bool] = {}
     problems: list[str] = []
-    for name, text in said.items():
+    for name, text in values.items():
         field = OPTIONS.get(name.lower())
         if field is None:
             continue
         try:
             found[field] = _option(field, text.strip())
         except ValueError as error:
-            problems.append(shown(f"{place}{name}", text, str(error)))
+            problems.append(format_problem(f"{place}{name}", text, str(error)))
     return found, problems
 
 
-def options_over(said: Mapping[str, float | bool], options: GroupOptions) -> GroupOptions:
-    """Options with those that are said."""
-    return msgspec.convert({**asdict(options), **said}, GroupOptions)
+def override_options(values: Mapping[str, float | bool], options: GroupOptions) -> GroupOptions:
+    """Return the options with some overridden."""
+    return msgspec.convert({**asdict(options), **values}, GroupOptions)
 
 
 def _option(field: str, text: str) -> float | bool:
@@ -156,7 +157,7 @@ def _option(field: str, text: str) -> float | bool:
 
 
 def _refuse_bare(text: str) -> float:
-    """A number without a unit is no duration to Go, but for 0."""
+    """Refuse a number without a unit, except 0, as Go does."""
     if int(text):
         raise DurationError("a duration needs a unit, as 90s or 10m")
     return 0.0

@@ -1,4 +1,4 @@
-"""A cloud that is asked over Cluster Autoscaler's externalgrpc protocol."""
+"""A provider behind Cluster Autoscaler's externalgrpc protocol."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ async def open_provider(options: ProviderOptions, _: Client) -> AsyncIterator[Pr
 
 
 def check_options(options: ProviderOptions) -> CloudConfig:
-    """The connection of --cloud-config; ProviderOptionError without it."""
+    """Return the connection of --cloud-config; ProviderOptionError without it."""
     if options.cloud_config is None:
-        raise ProviderOptionError("--cloud-config: externalgrpc needs a file that says where it is")
+        raise ProviderOptionError("--cloud-config: externalgrpc needs a file with its address")
     return config_at(options.cloud_config)
 
 
 def config_at(place: Path | str) -> CloudConfig:
-    """The connection that a file describes, or a socket is."""
+    """Return the connection of a configuration file or a socket."""
     return read_config(Path(str(place).removeprefix("unix:")))

@@ -1,13 +1,13 @@
-"""The clouds that there are, and opening the one that the options name.
+"""Opens the cloud provider that the options name.
 
     async with open_provider(options, client) as provider:
         for group in await provider.groups():
             ...
 
-A cloud is a module or package of this one that has the name of `--cloud-provider` and offers what
-`CloudModule` says; `nodegroups.clouds` lists them. It is imported when that cloud is asked for: all
-of them are slow to import. Declarations of node groups are laid over every cloud: those of a file,
-and NodeGroups of the cluster if their kind is installed when the cloud is opened.
+A cloud provider is a module or package of this one with the name of `--cloud-provider` and the
+functions of `CloudModule`; `nodegroups.clouds` lists them. Only the chosen one is imported, since
+all are slow to import. Declarations of node groups are overlaid on every provider: those of a file,
+and NodeGroups of the cluster if their CRD is installed when the provider is opened.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from importlib import import_module
 from typing import Protocol, cast, get_args
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.overlay import Overlay
+from bayplan.autoscaler.providers.declared.overlay import OverlayProvider
 from bayplan.autoscaler.providers.declared.sources import (
     NODE_GROUPS,
     FileDeclarations,
+    NodeGroupStatuses,
     ObjectDeclarations,
-    Statuses,
     read_groups,
 )
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
@@ -33,20 +33,20 @@ from bayplan.nodegroups import Provider
 from bayplan.nodegroups.clouds import CloudName
 
 PROVIDERS = (*sorted(get_args(CloudName)), "simulated")
-"""The values of `--cloud-provider`: those that can be deployed, and the cloud of `bayplan up`."""
+"""The values of `--cloud-provider`: those that can be deployed, and that of `bayplan up`."""
 
 
 class CloudModule(Protocol):
-    """What the module of a cloud offers."""
+    """The functions of a cloud provider's module."""
 
     def open_provider(
         self, options: ProviderOptions, client: Client
     ) -> AbstractAsyncContextManager[Provider]:
-        """Open the cloud."""
+        """Open the provider."""
         ...
 
     def check_options(self, options: ProviderOptions) -> object:
-        """Raise ProviderOptionError or ConfigFileError if options make no sense to the cloud."""
+        """Raise ProviderOptionError or ConfigFileError if the options are invalid."""
         ...
 
 
@@ -54,7 +54,7 @@ class CloudModule(Protocol):
 async def open_provider(
     options: ProviderOptions, client: Client, *, writes: bool = True
 ) -> AsyncIterator[Provider]:
-    """The cloud; ProviderOptionError or ConfigFileError if the options make no sense.
+    """Open the provider; ProviderOptionError or ConfigFileError if the options are invalid.
 
     Without `writes`, as in a dry run, not even a NodeGroup's status is written.
     """
@@ -66,18 +66,18 @@ async def open_provider(
 
 
 def check_options(options: ProviderOptions) -> tuple[Declaration, ...]:
-    """What the file of node groups declares, once all options and their files have been read;
-    ProviderOptionError or ConfigFileError if they make no sense, whatever the cloud may say.
+    """Check all options and their files without calling the cloud; return the file's declarations.
+    ProviderOptionError or ConfigFileError if they are invalid.
     """
     if options.cloud_provider not in PROVIDERS:
-        said = no_such("cloud provider", options.cloud_provider, PROVIDERS)
-        raise ProviderOptionError(f"--cloud-provider: {said}")
+        message = no_such("cloud provider", options.cloud_provider, PROVIDERS)
+        raise ProviderOptionError(f"--cloud-provider: {message}")
     _module(options.cloud_provider).check_options(options)
     return read_groups(options.node_groups) if options.node_groups else ()
 
 
 def _module(name: str) -> CloudModule:
-    """The module of one of PROVIDERS."""
+    """Import the module of one of PROVIDERS."""
     return cast("CloudModule", import_module(f"bayplan.autoscaler.providers.{name}"))
 
 
@@ -90,8 +90,8 @@ async def _overlaid(
     writes: bool,
 ) -> Provider:
     if not await client.serves(NODE_GROUPS):
-        return Overlay(inner, FileDeclarations(file)) if file else inner
+        return OverlayProvider(inner, FileDeclarations(file)) if file else inner
     informers = await stack.enter_async_context(Informers(client))
     informer = informers.of(NODE_GROUPS)
-    tell = Statuses(client, informer).tell if writes else None
-    return Overlay(inner, ObjectDeclarations(informer, file), tell)
+    report = NodeGroupStatuses(client, informer).write if writes else None
+    return OverlayProvider(inner, ObjectDeclarations(informer, file), report)

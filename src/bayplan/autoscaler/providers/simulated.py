@@ -1,4 +1,4 @@
-"""The cloud of `bayplan up`, asked over externalgrpc where --cloud-config or a variable says."""
+"""The cloud of `bayplan up`, over externalgrpc; its address is --cloud-config or a variable."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ async def open_provider(
 def check_options(
     options: ProviderOptions, environment: Mapping[str, str] = os.environ
 ) -> CloudConfig:
-    """The connection of --cloud-config or the variable; ProviderOptionError without either."""
-    place = options.cloud_config or environment.get(VARIABLE)
-    if not place:
+    """Return the connection of --cloud-config or the variable; ProviderOptionError without."""
+    address = options.cloud_config or environment.get(VARIABLE)
+    if not address:
         raise ProviderOptionError(
-            f"--cloud-config: which cloud? give it, or export {VARIABLE} as `bayplan up` prints it"
+            f"--cloud-config: set it, or export {VARIABLE} as `bayplan up` prints it"
         )
-    return config_at(place)
+    return config_at(address)

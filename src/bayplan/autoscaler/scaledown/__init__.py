@@ -1,28 +1,28 @@
-"""Scale-down: which nodes are not needed, where their pods would go, and which go now.
+"""Scale-down: which nodes are unneeded, where their pods would be moved, and which are removed.
 
-`Planner` decides, in pure functions over the view of one loop. The words for why a node stays, the
-rules about pods and their order are Cluster Autoscaler's (`reasons`, `drain`). `actuation` carries
-a plan out.
+`Planner` decides, in pure functions over the view of one loop. The reasons of unremovable nodes,
+the drain rules and their order are Cluster Autoscaler's (`reasons`, `drain`). `actuation` executes
+a plan.
 """
 
 from bayplan.autoscaler.scaledown.planner import Planner, ScaleDownContext, ScaleDownPlan
 from bayplan.autoscaler.scaledown.reasons import (
     BlockingPod,
     BlockingReason,
-    Unremovable,
+    UnremovableNode,
     UnremovableReason,
 )
-from bayplan.autoscaler.scaledown.release import Deletions
-from bayplan.autoscaler.scaledown.simulator import Removable
+from bayplan.autoscaler.scaledown.removable import Deletions
+from bayplan.autoscaler.scaledown.simulator import NodeToBeRemoved
 
 __all__ = [
     "BlockingPod",
     "BlockingReason",
     "Deletions",
+    "NodeToBeRemoved",
     "Planner",
-    "Removable",
     "ScaleDownContext",
     "ScaleDownPlan",
-    "Unremovable",
+    "UnremovableNode",
     "UnremovableReason",
 ]

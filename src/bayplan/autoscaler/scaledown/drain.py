@@ -1,18 +1,17 @@
-"""Whether a node may be drained: rules about its pods, what budgets allow, who controls a pod.
+"""Drain rules: whether a node may be drained, by its pods, their budgets and controllers.
 
-Each rule looks at one pod and says what becomes of it, or nothing; the first that says something
-decides. The order is Cluster Autoscaler's, and it matters: `safe-to-evict: "true"` comes before
-bare pods, local storage and budgets, and after a controller that is missing or has too few
-replicas; a pod of kube-system that has kept its node long enough may go whatever else it has. A pod
-that no rule is about is moved. Pods of so low a priority that no node is kept for them are not seen
-at all.
+Each rule returns a verdict for a pod, or None; the first verdict decides. The order is Cluster
+Autoscaler's, and it matters: `safe-to-evict: "true"` comes before bare pods, local storage and
+budgets, and after a controller that is missing or has too few replicas; a kube-system pod that has
+blocked its node long enough may be moved whatever else it has. A pod without a verdict is moved.
+Expendable pods are ignored.
 
-A budget is for the pods of its namespace that its selector selects; an empty selector is for all of
-them. A pod may go while every budget for it allows at least one; a node with more pods than that is
-only risky, and what it spends beyond its budget is owed by the nodes after it.
+A budget applies to the pods of its namespace that its selector matches; an empty selector matches
+all. A pod may be moved while each of its budgets allows at least one disruption; a node with more
+pods than that is risky, and what it uses beyond its budget is missing for the nodes after it.
 
-ReplicaSets, ReplicationControllers and StatefulSets are in the snapshot. Jobs and DaemonSets are no
-part of what fits, so they are handed in, as the informers' own copies or from a dump.
+ReplicaSets, ReplicationControllers and StatefulSets are in the snapshot. Jobs and DaemonSets are
+not, so they are passed in from informers' caches or from a dump.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from enum import Enum
 
 from bayplan.autoscaler.options import ScaleDownOptions
 from bayplan.autoscaler.scaledown.reasons import BlockingReason
-from bayplan.fit.events import Event
+from bayplan.fit.hints import ClusterEvent
 from bayplan.fit.indexes import SelectorIndex, required_label
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.meta import KubeObject, OwnerReference
@@ -50,13 +49,13 @@ ON_COMPLETION = "on-completion"
 MIRROR = "kubernetes.io/config.mirror"
 
 DEFAULT_GRACE = 30
-"""Seconds that a pod gets to end if it does not say."""
-OVERDUE = timedelta(seconds=30)
-"""How long after its grace a pod that is still there counts as gone."""
+"""The default termination grace period, in seconds."""
+TERMINATION_SLACK = timedelta(seconds=30)
+"""How long after its grace period a terminating pod counts as gone."""
 
 
 def is_daemon(pod: Pod) -> bool:
-    """Whether a pod goes with its node: it is of a DaemonSet, or says that it is to count so."""
+    """Whether a pod is of a DaemonSet, or has the annotation to count as one."""
     owner = pod.metadata.controller
     if owner is not None and owner.kind == "DaemonSet":
         return True
@@ -64,32 +63,32 @@ def is_daemon(pod: Pod) -> bool:
 
 
 def is_mirror(pod: Pod) -> bool:
-    """Whether a pod only shows one that the node runs by itself."""
+    """Whether a pod is the mirror of a static pod."""
     return MIRROR in pod.metadata.annotations
 
 
 def is_long_terminating(pod: Pod, now: datetime) -> bool:
-    """Whether a pod should have been gone for a while."""
+    """Whether a pod is terminating for longer than its grace period."""
     deleted = read_time(pod.metadata.deletion_timestamp)
     if deleted is None:
         return False
-    return (now - deleted - OVERDUE).total_seconds() > grace_of(pod)
+    return (now - deleted - TERMINATION_SLACK).total_seconds() > grace_of(pod)
 
 
 def grace_of(pod: Pod) -> int:
-    """How many seconds a pod gets to end."""
+    """Return a pod's termination grace period, in seconds."""
     grace = pod.spec.termination_grace_period_seconds
     return DEFAULT_GRACE if grace is None else grace
 
 
 def is_evicted_daemon(pod: Pod, by_default: bool) -> bool:
-    """Whether a daemon is evicted before its node goes; what the pod says comes first."""
-    said = pod.metadata.annotations.get(ENABLE_DS_EVICTION)
-    return by_default if said is None else said == "true"
+    """Whether a DaemonSet pod is evicted before its node is removed; its annotation wins."""
+    annotation = pod.metadata.annotations.get(ENABLE_DS_EVICTION)
+    return by_default if annotation is None else annotation == "true"
 
 
 def has_local_storage(pod: Pod) -> bool:
-    """Whether a pod has data on its node that it does not say it can lose."""
+    """Whether a pod has local storage that is not annotated as safe to evict."""
     safe = pod.metadata.annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")
     return any(_is_local(volume) and volume.name not in safe for volume in pod.spec.volumes)
 
@@ -101,7 +100,7 @@ def _is_local(volume: Volume) -> bool:
 
 
 def is_expendable(pod: Pod, cutoff: int) -> bool:
-    """Whether nothing is kept for a pod."""
+    """Whether a pod's priority is below the cutoff."""
     return pod.spec.priority is not None and pod.spec.priority < cutoff
 
 
@@ -112,8 +111,8 @@ class Expendables:
         self._cutoff = cutoff
         self.keys: set[str] = set()
 
-    def hear(self, event: Event) -> None:
-        """An object came, changed or went."""
+    def on_event(self, event: ClusterEvent) -> None:
+        """Update the keys with an added, updated or deleted object."""
         if event.kind is not Pod:
             return
         if isinstance(event.after, Pod) and is_expendable(event.after, self._cutoff):
@@ -124,14 +123,14 @@ class Expendables:
 
 @dataclass(frozen=True, slots=True)
 class Controllers:
-    """All controllers that can be looked up."""
+    """Looks up controllers of pods."""
 
     snapshot: Snapshot
     jobs: Mapping[str, Job] = field(default_factory=dict)
     daemon_sets: Mapping[str, DaemonSet] = field(default_factory=dict)
 
     def find(self, kind: str, key: str) -> KubeObject | None:
-        """The controller of this kind and key, if it is there."""
+        """Return the controller of this kind and key, if it exists."""
         if kind == "Job":
             return self.jobs.get(key)
         if kind == "DaemonSet":
@@ -144,7 +143,7 @@ Selected = tuple[str, Selector]
 
 
 class BudgetIndex:
-    """Budgets by the pods that they are for."""
+    """PodDisruptionBudgets, indexed by the pods that they apply to."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self.allowed: dict[str, int] = {}
@@ -152,27 +151,27 @@ class BudgetIndex:
         for budget in budgets:
             self.allowed[budget.key] = budget.status.disruptions_allowed
             selector = compile_selector(budget.spec.selector)
-            there = self._by_namespace.setdefault(budget.namespace, SelectorIndex())
-            there.add(required_label([selector]), (budget.key, selector))
+            index = self._by_namespace.setdefault(budget.namespace, SelectorIndex())
+            index.add(required_label([selector]), (budget.key, selector))
 
     def of(self, pod: Pod) -> list[str]:
-        """The keys of a pod's budgets."""
-        there = self._by_namespace.get(pod.metadata.namespace)
-        if there is None:
+        """Return the keys of a pod's budgets."""
+        index = self._by_namespace.get(pod.metadata.namespace)
+        if index is None:
             return []
         labels = pod.metadata.labels
-        return [key for key, selector in there.for_labels(labels) if selector.matches(labels)]
+        return [key for key, selector in index.for_labels(labels) if selector.matches(labels)]
 
 
 class BudgetIndexCache:
-    """The index of a snapshot's budgets, made anew only when they change."""
+    """The index of a snapshot's budgets, built again only when they change."""
 
     def __init__(self) -> None:
         self._version = -1
         self._index = BudgetIndex(())
 
     def remaining(self, snapshot: Snapshot) -> RemainingBudgets:
-        """What the budgets allow as they now stand."""
+        """Return what the budgets currently allow."""
         if self._version != snapshot.budgets.version:
             self._index = BudgetIndex(snapshot.budgets.by_key.values())
             self._version = snapshot.budgets.version
@@ -180,22 +179,22 @@ class BudgetIndexCache:
 
 
 class RemainingBudgets:
-    """What is left of budgets as pods are taken away."""
+    """The disruptions that budgets still allow as pods are moved."""
 
     def __init__(self, index: BudgetIndex) -> None:
         self._index = index
         self._spent: Counter[str] = Counter()
 
     def protects(self, pod: Pod) -> bool:
-        """Whether any budget is for the pod."""
+        """Whether any budget applies to the pod."""
         return bool(self._index.of(pod))
 
     def allows(self, pod: Pod) -> bool:
-        """Whether every budget of the pod has one left."""
+        """Whether every budget of the pod allows one more disruption."""
         return all(self._left(key) >= 1 for key in self._index.of(pod))
 
     def spend(self, pods: Iterable[Pod]) -> bool:
-        """These go; says whether all of them could go at once."""
+        """Count these pods as disrupted; return whether the budgets allow all at once."""
         asked = Counter(key for pod in pods for key in self._index.of(pod))
         together = all(self._left(key) >= count for key, count in asked.items())
         self._spent.update(asked)
@@ -210,22 +209,22 @@ REPLICATED_KINDS = frozenset({"ReplicationController", "Job", "ReplicaSet", "Sta
 
 
 class DrainOutcome(Enum):
-    """What becomes of a pod when its node goes."""
+    """The outcome for a pod when its node is removed."""
 
     MOVE = "move"
     DAEMONSET = "daemonset"
-    """It goes with the node, and needs no other place."""
+    """It is removed with the node."""
     SKIP = "skip"
-    """It does not count."""
+    """It is ignored."""
     WAIT = "wait"
-    """The node stays until it has ended by itself."""
+    """The node is kept until the pod has finished."""
     BLOCK = "block"
-    """The node stays."""
+    """The node is unremovable."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrainVerdict:
-    """An outcome, and why if it is to stay."""
+    """The outcome for a pod, and the reason if it blocks."""
 
     outcome: DrainOutcome
     reason: BlockingReason | None = None
@@ -233,7 +232,7 @@ class DrainVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DrainContext:
-    """What rules look at beside the pod."""
+    """What drain rules read besides the pod."""
 
     now: datetime
     options: ScaleDownOptions
@@ -246,12 +245,12 @@ MOVE, DAEMONSET = DrainVerdict(DrainOutcome.MOVE), DrainVerdict(DrainOutcome.DAE
 SKIP, WAIT = DrainVerdict(DrainOutcome.SKIP), DrainVerdict(DrainOutcome.WAIT)
 
 
-def drain_verdict(pod: Pod, scene: DrainContext) -> DrainVerdict:
-    """What becomes of a pod if its node goes."""
+def drain_verdict(pod: Pod, drain_context: DrainContext) -> DrainVerdict:
+    """Return the verdict for a pod if its node is removed."""
     for rule in RULES:
-        said = rule(pod, scene)
-        if said is not None:
-            return said
+        verdict = rule(pod, drain_context)
+        if verdict is not None:
+            return verdict
     return MOVE
 
 
@@ -259,35 +258,35 @@ def _block(reason: BlockingReason) -> DrainVerdict:
     return DrainVerdict(DrainOutcome.BLOCK, reason)
 
 
-def _mirror(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
+def _mirror(pod: Pod, _drain_context: DrainContext) -> DrainVerdict | None:
     return SKIP if is_mirror(pod) else None
 
 
-def _long_terminating(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
-    return SKIP if pod.is_terminating and is_long_terminating(pod, scene.now) else None
+def _long_terminating(pod: Pod, drain_context: DrainContext) -> DrainVerdict | None:
+    return SKIP if pod.is_terminating and is_long_terminating(pod, drain_context.now) else None
 
 
-def _replica_count(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
-    """Its controller must be there, and want enough pods; of kinds that can be looked up."""
+def _replica_count(pod: Pod, drain_context: DrainContext) -> DrainVerdict | None:
+    """Block if the pod's controller does not exist or has too few replicas."""
     owner = pod.metadata.controller
-    if owner is None or not scene.options.skip_nodes_with_custom_controller_pods:
+    if owner is None or not drain_context.options.skip_nodes_with_custom_controller_pods:
         return None
     if not _can_be_looked_up(owner, daemon=is_daemon(pod)):
         return None
-    found = scene.controllers.find(owner.kind, f"{pod.namespace}/{owner.name}")
+    found = drain_context.controllers.find(owner.kind, f"{pod.namespace}/{owner.name}")
     if found is None:
         return _block(BlockingReason.CONTROLLER_NOT_FOUND)
     if isinstance(found, ReplicaSet | ReplicationController):
         replicas = found.spec.replicas
-        if replicas is not None and replicas < scene.options.min_replica_count:
+        if replicas is not None and replicas < drain_context.options.min_replica_count:
             return _block(BlockingReason.MIN_REPLICAS_REACHED)
     return None
 
 
 def _can_be_looked_up(owner: OwnerReference, *, daemon: bool) -> bool:
-    """Whether a controller of this kind and group is one of those that are looked up.
+    """Whether a controller of this kind and API group is looked up.
 
-    Only of DaemonSets and StatefulSets the group is asked; the others are found by their name.
+    Only for DaemonSets and StatefulSets the group is checked, as in Cluster Autoscaler.
     """
     if owner.api_version.count("/") > 1:
         return False
@@ -299,56 +298,56 @@ def _can_be_looked_up(owner: OwnerReference, *, daemon: bool) -> bool:
     return owner.kind in {"Job", "ReplicaSet"} or (owner.kind == "StatefulSet" and in_apps)
 
 
-def _daemon_set(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
+def _daemon_set(pod: Pod, _drain_context: DrainContext) -> DrainVerdict | None:
     return DAEMONSET if is_daemon(pod) else None
 
 
-def _safe_to_evict(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
+def _safe_to_evict(pod: Pod, _drain_context: DrainContext) -> DrainVerdict | None:
     return MOVE if pod.metadata.annotations.get(SAFE_TO_EVICT) == "true" else None
 
 
-def _terminal(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
+def _terminal(pod: Pod, _drain_context: DrainContext) -> DrainVerdict | None:
     return MOVE if pod.is_terminal else None
 
 
-def _on_completion(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
+def _on_completion(pod: Pod, _drain_context: DrainContext) -> DrainVerdict | None:
     return WAIT if pod.metadata.annotations.get(SAFE_TO_EVICT) == ON_COMPLETION else None
 
 
-def _replicated(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
+def _replicated(pod: Pod, drain_context: DrainContext) -> DrainVerdict | None:
     owner = pod.metadata.controller
-    known_only = scene.options.skip_nodes_with_custom_controller_pods
+    known_only = drain_context.options.skip_nodes_with_custom_controller_pods
     if owner is not None and (not known_only or owner.kind in REPLICATED_KINDS):
         return None
     return _block(BlockingReason.NOT_REPLICATED)
 
 
-def _system(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
-    if not scene.options.skip_nodes_with_system_pods or pod.namespace != SYSTEM_NAMESPACE:
+def _system(pod: Pod, drain_context: DrainContext) -> DrainVerdict | None:
+    if not drain_context.options.skip_nodes_with_system_pods or pod.namespace != SYSTEM_NAMESPACE:
         return None
-    if scene.budgets.protects(pod):
+    if drain_context.budgets.protects(pod):
         return None
     created = read_time(pod.metadata.creation_timestamp)
-    patience = scene.options.blocking_system_pod_distruption_timeout
-    if created is not None and (scene.now - created).total_seconds() > patience:
+    timeout = drain_context.options.blocking_system_pod_distruption_timeout
+    if created is not None and (drain_context.now - created).total_seconds() > timeout:
         return MOVE
     return _block(BlockingReason.UNMOVABLE_KUBE_SYSTEM_POD)
 
 
-def _not_safe_to_evict(pod: Pod, _scene: DrainContext) -> DrainVerdict | None:
+def _not_safe_to_evict(pod: Pod, _drain_context: DrainContext) -> DrainVerdict | None:
     if pod.metadata.annotations.get(SAFE_TO_EVICT) == "false":
         return _block(BlockingReason.NOT_SAFE_TO_EVICT_ANNOTATION)
     return None
 
 
-def _local_storage(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
-    if scene.options.skip_nodes_with_local_storage and has_local_storage(pod):
+def _local_storage(pod: Pod, drain_context: DrainContext) -> DrainVerdict | None:
+    if drain_context.options.skip_nodes_with_local_storage and has_local_storage(pod):
         return _block(BlockingReason.LOCAL_STORAGE_REQUESTED)
     return None
 
 
-def _budget(pod: Pod, scene: DrainContext) -> DrainVerdict | None:
-    return None if scene.budgets.allows(pod) else _block(BlockingReason.NOT_ENOUGH_PDB)
+def _budget(pod: Pod, drain_context: DrainContext) -> DrainVerdict | None:
+    return None if drain_context.budgets.allows(pod) else _block(BlockingReason.NOT_ENOUGH_PDB)
 
 
 RULES: tuple[Rule, ...] = (

@@ -1,18 +1,18 @@
-"""Which nodes are candidates for removal: in a group, not on their way out, used little enough.
+"""Eligibility: nodes that are in a group, not being deleted, and underutilized.
 
-Utilization is the larger share of cpu and memory that pods have requested, or of GPUs: a node with
-GPUs is judged by them alone. Pods that should long be gone do not count; daemons and static pods
-can be left out, and are then taken off what the node has. The arithmetic is Cluster Autoscaler's,
-so a share can be infinite or no number at all where nothing is left of a node.
+Utilization is the larger of the requested shares of cpu and memory, or that of GPUs on a node with
+GPUs. Pods that should be gone do not count; DaemonSet and mirror pods can be ignored, and are then
+subtracted from allocatable. The arithmetic is Cluster Autoscaler's, so a share can be infinite or
+NaN where nothing is left of a node.
 
-Attach slots are told beside it, by driver, and are no part of the share that is held against the
-threshold: a node with little on it but volumes is still worth emptying where its volumes have other
-places, and whether they have is asked of every destination. They decide who goes first: of nodes
-that could go, the one that is used least in every respect.
+Attach slots in use are reported by driver, and are not compared with the threshold: a node with few
+requests and many volumes may be removed if its volumes can be attached elsewhere, which is checked
+for every destination. They count in the order of candidates: the node with the lowest utilization
+of anything comes first.
 
-A node is judged again when it, what is on it, or its group's options have changed; one with pods
-that are about to end is judged every time, since time alone can change that. So a loop in which
-nothing happens costs one look at each node.
+A node is evaluated again when it, its pods, or its group's options have changed; one with
+terminating pods every time, since its result depends on the time. So a loop without changes is
+cheap.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from bayplan.autoscaler.clusterstate.readiness import gpu_resource, is_ready
 from bayplan.autoscaler.clusterstate.taints import TO_BE_DELETED, has_taint, is_being_deleted
 from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.scaledown.drain import PREFIX, is_daemon, is_long_terminating, is_mirror
-from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
+from bayplan.autoscaler.scaledown.reasons import UnremovableNode, UnremovableReason
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit.batches.template import GATE
 from bayplan.fit.signatures.signature import PodSignature
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import SlotChanges
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.limits import NO_LIMIT
@@ -40,107 +40,107 @@ from bayplan.kube.requests import Millis, pod_requests_milli
 from bayplan.kube.resources import CPU, GPU_RESOURCES, MEMORY
 from bayplan.nodegroups import GroupOptions
 
-MOST_SHAPES = 1 << 14
+MAX_SIGNATURES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Utilization:
-    """Shares by resource, and the one that counts."""
+    """Utilization by resource, and the decisive one."""
 
     shares: Mapping[str, float]
     resource: str
     value: float
     volumes: Mapping[str, float] = field(default_factory=dict)
-    """By driver, what part of the places for volumes is taken; where there is a limit."""
+    """By driver with a limit, the share of attach slots in use."""
 
     @property
     def overall(self) -> float:
-        """The largest share of anything, volumes included; what is no number counts as none."""
+        """The largest share of anything, including volumes; NaN counts as 0."""
         every = (self.value, *self.volumes.values())
         return max(0.0 if math.isnan(one) else one for one in every)
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
-    """How pods are counted."""
+class UtilizationOptions:
+    """Which pods count in utilization."""
 
     now: datetime
     ignore_daemon_sets: bool = False
     ignore_mirror_pods: bool = False
     gpu_label: str = ""
-    """The label of nodes that have a GPU, ready or not."""
+    """The label of GPU nodes."""
 
     @property
-    def leaves_out(self) -> bool:
-        """Whether some pods are left out."""
+    def ignores_pods(self) -> bool:
+        """Whether some pods are ignored."""
         return self.ignore_daemon_sets or self.ignore_mirror_pods
 
 
-class Requests:
-    """What pods ask for in thousandths, worked out once a signature."""
+class RequestsCache:
+    """Requests of pods in milli-units, computed once for each signature."""
 
     def __init__(self) -> None:
         self._known: dict[PodSignature, Millis] = {}
 
     def of(self, record: PodRecord) -> Millis:
-        """A pod's requests; pods of one signature were written alike."""
+        """Return a pod's requests; pods of one signature have the same."""
         known = self._known.get(record.signature)
         if known is None:
-            if len(self._known) >= MOST_SHAPES:
+            if len(self._known) >= MAX_SIGNATURES:
                 self._known.clear()
             known = self._known[record.signature] = pod_requests_milli(record.pod)
         return known
 
 
 def utilization(
-    node: Node, records: Iterable[PodRecord], counting: Counting, requests: Requests
+    node: Node, records: Iterable[PodRecord], counting: UtilizationOptions, requests: RequestsCache
 ) -> Utilization | None:
-    """How much of a node is asked for; None if it does not say what it has."""
+    """Return the utilization of a node; None if it has no allocatable cpu or memory."""
     gpu = gpu_resource(node, counting.gpu_label)
     names = (CPU, MEMORY) if gpu is None else (gpu,)
     has = [milli_value(node.status.allocatable.get(name, 0)) for name in names]
     if not all(has):
         return None if gpu is None else Utilization({gpu: 0.0}, gpu, 0.0)
-    asked, leaves_out = [0] * len(names), counting.leaves_out
+    requested, ignores_pods = [0] * len(names), counting.ignores_pods
     for record in records:
-        amounts, totals, sign = requests.of(record), asked, 1
-        if leaves_out or record.terminating:
-            totals, sign = _counted(record, counting, asked, has)
+        amounts, totals, sign = requests.of(record), requested, 1
+        if ignores_pods or record.terminating:
+            totals, sign = _counted(record, counting, requested, has)
         for at, name in enumerate(names):
             totals[at] += sign * amounts.get(name, 0)
-    shares = dict(zip(names, map(_divided, asked, has), strict=True))
+    shares = dict(zip(names, map(_divided, requested, has), strict=True))
     resource = names[0] if gpu is not None or shares[CPU] > shares[MEMORY] else MEMORY
     return Utilization(shares, resource, shares[resource])
 
 
 def _counted(
-    record: PodRecord, counting: Counting, asked: list[int], has: list[int]
+    record: PodRecord, counting: UtilizationOptions, requested: list[int], has: list[int]
 ) -> tuple[list[int], int]:
-    """What a pod is counted in: what is asked for, or what is left of the node without it."""
-    if _is_left_out(record, counting):
+    """Return the totals that a pod is added to, and its sign: requested, or allocatable."""
+    if _is_ignored(record, counting):
         return has, -1
     gone = record.terminating and is_long_terminating(record.pod, counting.now)
-    return asked, 0 if gone else 1
+    return requested, 0 if gone else 1
 
 
-def _is_left_out(record: PodRecord, counting: Counting) -> bool:
+def _is_ignored(record: PodRecord, counting: UtilizationOptions) -> bool:
     if counting.ignore_daemon_sets and is_daemon(record.pod):
         return True
     return counting.ignore_mirror_pods and is_mirror(record.pod)
 
 
-def _divided(asked: int, has: int) -> float:
-    """As processors divide: by nothing gives infinity, nothing by nothing is no number."""
+def _divided(requested: int, has: int) -> float:
+    """Divide as in IEEE 754: x/0 is infinite, 0/0 is NaN."""
     if has:
-        return asked / has
-    return math.copysign(math.inf, asked) if asked else math.nan
+        return requested / has
+    return math.copysign(math.inf, requested) if requested else math.nan
 
 
 SCALE_DOWN_DISABLED = f"{PREFIX}scale-down-disabled"
 
 
 def ineligible_itself(node: Node, now: datetime) -> UnremovableReason | None:
-    """Why a node says that it stays, or is going already."""
+    """Return why a node is unremovable by its own taints and annotations."""
     if is_being_deleted(node, now):
         return UnremovableReason.CURRENTLY_BEING_DELETED
     if is_disabled(node):
@@ -149,7 +149,7 @@ def ineligible_itself(node: Node, now: datetime) -> UnremovableReason | None:
 
 
 def is_disabled(node: Node) -> bool:
-    """Whether a node says that it must not be given back."""
+    """Whether a node has the annotation scale-down-disabled."""
     return node.metadata.annotations.get(SCALE_DOWN_DISABLED) == "true"
 
 
@@ -160,7 +160,7 @@ def ineligible(
     cluster_view: ClusterView,
     gpu_label: str = "",
 ) -> UnremovableReason | None:
-    """Why a node is not looked at; None if it is."""
+    """Return why a node is not eligible; None if it is."""
     reason = ineligible_itself(node, cluster_view.now)
     if reason is not None:
         return reason
@@ -177,7 +177,7 @@ def ineligible(
 
 
 def threshold(used: Utilization, options: GroupOptions) -> float:
-    """How much of a node of this kind may be used at most."""
+    """Return the utilization threshold for the decisive resource."""
     if used.resource in GPU_RESOURCES:
         return options.scale_down_gpu_utilization_threshold
     return options.scale_down_utilization_threshold
@@ -185,66 +185,68 @@ def threshold(used: Utilization, options: GroupOptions) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeEligibility:
-    """A node as it was judged."""
+    """The eligibility of a node."""
 
     node: Node
     options: GroupOptions | None
-    """What its group wishes; None if it is in no group."""
+    """The options of its group; None if it is in no group."""
     used: Utilization | None
-    stays: Unremovable | None
-    """Why it is not looked at; None if it is."""
+    unremovable: UnremovableNode | None
+    """Why it is not eligible; None if it is."""
 
 
 class EligibilityChecker:
-    """All nodes, judged."""
+    """Evaluates the eligibility of all nodes, with a cache."""
 
     def __init__(self, gpu_label: str = "") -> None:
         self._gpu_label = gpu_label
         self._known: dict[str, NodeEligibility] = {}
-        self._requests = Requests()
+        self._requests = RequestsCache()
         self._cursors = [-1, -1]
 
     def of(self, cluster_view: ClusterView) -> dict[str, NodeEligibility]:
-        """Every node of a world."""
+        """Return the eligibility of every node."""
         cluster = cluster_view.snapshot.cluster
         self._forget_changed(cluster)
         known = self._known
-        judged: dict[str, NodeEligibility] = {}
+        evaluated: dict[str, NodeEligibility] = {}
         for name, slot in cluster.slots.by_name.items():
             view = cluster_view.groups.get(cluster_view.group_of.get(name, ""))
             options = None if view is None else view.options
             found = known.get(name)
             node = cluster.node_at(slot)
-            if found is not None and found.node is not node and _says_the_same(found.node, node):
+            if found is not None and found.node is not node and _is_unchanged(found.node, node):
                 found = known[name] = replace(found, node=node)
-            if found is None or found.node is not node or not _wishes(found, options):
-                found = self._judge(cluster_view, slot, view)
-            judged[name] = found
-        return judged
+            if found is None or found.node is not node or not _has_options(found, options):
+                found = self._evaluate(cluster_view, slot, view)
+            evaluated[name] = found
+        return evaluated
 
-    def _judge(
+    def _evaluate(
         self, cluster_view: ClusterView, slot: int, view: NodeGroupView | None
     ) -> NodeEligibility:
         cluster = cluster_view.snapshot.cluster
         node = cluster.node_at(slot)
         records = cluster.records_on(node.name)
-        counting = _counting(cluster_view, view, self._gpu_label)
+        counting = _utilization_options(cluster_view, view, self._gpu_label)
         used = utilization(node, records, counting, self._requests)
         if used is not None and cluster_view.snapshot.profile.gates.enabled(GATE):
             used = replace(used, volumes=_volume_shares(cluster, slot))
         reason = ineligible(node, view, used, cluster_view, self._gpu_label)
-        stays = None if reason is None else Unremovable(node.name, reason, None, _detail(used))
-        judged = NodeEligibility(node, None if view is None else view.options, used, stays)
+        unremovable = (
+            None if reason is None else UnremovableNode(node.name, reason, None, _detail(used))
+        )
+        evaluated = NodeEligibility(node, None if view is None else view.options, used, unremovable)
         if not _time_matters(node, records):
-            self._known[node.name] = judged
-        return judged
+            self._known[node.name] = evaluated
+        return evaluated
 
-    def _forget_changed(self, cluster: Cluster) -> None:
+    def _forget_changed(self, cluster: ClusterState) -> None:
         for number, log in enumerate((cluster.usage_changes, cluster.node_changes)):
             self._forget(cluster, log, self._cursors[number])
             self._cursors[number] = log.end
 
-    def _forget(self, cluster: Cluster, log: SlotChanges, cursor: int) -> None:
+    def _forget(self, cluster: ClusterState, log: SlotChanges, cursor: int) -> None:
         changed = log.since(cursor, cluster.slots.capacity)
         if isinstance(changed, slice):
             self._known.clear()
@@ -253,32 +255,34 @@ class EligibilityChecker:
                 self._known.pop(cluster.slots.names[slot], None)
 
 
-def _wishes(found: NodeEligibility, options: GroupOptions | None) -> bool:
-    """Whether a node was judged by what its group wishes; mostly that is the same object."""
+def _has_options(found: NodeEligibility, options: GroupOptions | None) -> bool:
+    """Whether a node was evaluated with these options; mostly they are the same object."""
     return found.options is options or found.options == options
 
 
-def _says_the_same(before: Node, now: Node) -> bool:
-    """Whether a node says nothing new that it is judged by, as with every heartbeat."""
+def _is_unchanged(before: Node, now: Node) -> bool:
+    """Whether a node is unchanged except for its heartbeat."""
     old, new = before.metadata, now.metadata
     same = old.uid == new.uid and old.labels == new.labels and old.annotations == new.annotations
     return same and before.spec == now.spec and before.status == now.status
 
 
-def _counting(cluster_view: ClusterView, view: NodeGroupView | None, gpu_label: str) -> Counting:
+def _utilization_options(
+    cluster_view: ClusterView, view: NodeGroupView | None, gpu_label: str
+) -> UtilizationOptions:
     options = cluster_view.options.group_defaults() if view is None else view.options
     ignores_mirrors = cluster_view.options.ignore_mirror_pods_utilization
-    return Counting(
+    return UtilizationOptions(
         cluster_view.now, options.ignore_daemon_sets_utilization, ignores_mirrors, gpu_label
     )
 
 
-def _volume_shares(cluster: Cluster, slot: int) -> dict[str, float]:
-    """By driver with a limit here, what part of the places for volumes is taken."""
-    places = cluster.attached_volumes
+def _volume_shares(cluster: ClusterState, slot: int) -> dict[str, float]:
+    """Return the share of attach slots in use, by driver with a limit."""
+    volumes = cluster.attached_volumes
     shares: dict[str, float] = {}
-    for driver in places.drivers():
-        columns = places.columns(driver)
+    for driver in volumes.drivers():
+        columns = volumes.columns(driver)
         used, limit = int(columns.used[slot]), int(columns.limit[slot])
         if used and limit < NO_LIMIT:
             shares[driver] = used / limit if limit else float("inf")

@@ -1,15 +1,15 @@
-"""Which nodes are not needed, since when, and which of them may go now: a decision, loop by loop.
+"""The scale-down planner: which nodes are unneeded, since when, and which are removed now.
 
-1. Nodes are judged: in a group, used little, not on their way out.
-2. Those that may go are taken away one after the other in a fork, each from what the ones before it
-   left: its pods must find places, by every filter and with their volumes' limits, and budgets must
-   allow it. Those that were not needed before come first, then those that are used least in every
-   respect, volumes included.
-3. Who could be taken away is not needed, since now or since it was first found so; who could not is
-   not asked again for a while.
-4. Of those, the ones that have been so for long enough, and that groups and cluster can spare, go.
+1. Eligible nodes are found: in a group, underutilized, not being deleted.
+2. Their removal is simulated one after the other in a fork: their pods must fit other nodes, by
+   every filter and with attach limits, and budgets must allow it. Nodes that were unneeded before
+   come first, then those with the lowest utilization, including volumes.
+3. A node that could be removed is unneeded, since now or since it was first found so; one that
+   could not is not simulated again for --unremovable-node-recheck-timeout.
+4. Nodes that have been unneeded for long enough are removed, within the minimum sizes of groups and
+   the cluster's resource limits.
 
-Only what nodes were not needed, and could not go, is kept from one loop to the next.
+Only unneeded and recently unremovable nodes are kept from one loop to the next.
 """
 
 from __future__ import annotations
@@ -25,62 +25,62 @@ from bayplan.autoscaler.scaledown.eligibility import (
     NodeEligibility,
     Utilization,
 )
-from bayplan.autoscaler.scaledown.reasons import Unremovable, UnremovableReason
-from bayplan.autoscaler.scaledown.release import Deletions, at_minimum, release
+from bayplan.autoscaler.scaledown.reasons import UnremovableNode, UnremovableReason
+from bayplan.autoscaler.scaledown.removable import Deletions, at_minimum, removable_now
 from bayplan.autoscaler.scaledown.simulator import (
     Destinations,
-    Removable,
+    NodeToBeRemoved,
     RemovalSimulator,
-    settle_nominated,
+    count_nominated,
 )
 from bayplan.kube.pods import Pod
 
 NO_DELETIONS = Deletions()
 Order = Callable[[Mapping[str, NodeEligibility], Iterable[str]], list[str]]
-"""In which order nodes are tried."""
+"""Sorts candidates in the order in which they are simulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownContext:
-    """What a plan rests on beside the world."""
+    """Inputs of the planner besides the cluster view."""
 
     controllers: Controllers
     deletions: Deletions = NO_DELETIONS
     fits: Mapping[str, str] = field(default_factory=dict)
-    """Waiting pods that a node which is there has room for: they will be there."""
-    resting: Mapping[str, str] = field(default_factory=dict)
-    """Groups that nothing is given back of now, and why."""
+    """Pending pods that fit an existing node, which they will use."""
+    skipped_groups: Mapping[str, str] = field(default_factory=dict)
+    """Groups that are not scaled down now, and why."""
     expendable: Collection[str] = ()
-    """The keys of pods that are not seen at all."""
+    """The keys of expendable pods, which are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleDownPlan:
-    """What becomes of every node."""
+    """The outcome for every node."""
 
-    go: tuple[Removable, ...] = ()
-    """They may go now; empty ones first, and those last that strain budgets."""
-    removable: tuple[Removable, ...] = ()
-    """All that are not needed, in the order in which they were taken away."""
+    to_remove: tuple[NodeToBeRemoved, ...] = ()
+    """The nodes that may be removed now; empty ones first, risky ones last."""
+    removable: tuple[NodeToBeRemoved, ...] = ()
+    """All unneeded nodes, in the order of the simulation."""
     unneeded: Mapping[str, datetime] = field(default_factory=dict)
-    """Nodes that are not needed, and since when."""
-    stays: tuple[Unremovable, ...] = ()
-    """All others, and those that are not needed and may not go yet, with why."""
+    """Unneeded nodes, and since when."""
+    unremovable: tuple[UnremovableNode, ...] = ()
+    """All others, and unneeded nodes that may not be removed yet, with their reasons."""
     utilization: Mapping[str, Utilization] = field(default_factory=dict)
 
 
-def least_used_first(judged: Mapping[str, NodeEligibility], names: Iterable[str]) -> list[str]:
-    """By what is used of a node in any respect, volumes included; then by name."""
+def least_used_first(eligibility: Mapping[str, NodeEligibility], names: Iterable[str]) -> list[str]:
+    """Sort by utilization of any resource, including volumes; then by name."""
 
     def share(name: str) -> float:
-        used = judged[name].used
+        used = eligibility[name].used
         return 0.0 if used is None else used.overall
 
     return sorted(names, key=lambda name: (share(name), name))
 
 
 class Planner:
-    """Plans, and remembers which nodes were not needed, and which could not go."""
+    """Plans scale-down, and remembers unneeded and recently unremovable nodes."""
 
     def __init__(
         self,
@@ -92,35 +92,35 @@ class Planner:
         self._gpu_label = gpu_label
         self._order = order
         self._monotonic = monotonic
-        self._judgements = EligibilityChecker(gpu_label)
+        self._eligibility = EligibilityChecker(gpu_label)
         self._budgets = BudgetIndexCache()
         self._unneeded: dict[str, datetime] = {}
-        self._recent: dict[str, tuple[datetime, Unremovable]] = {}
+        self._recent: dict[str, tuple[datetime, UnremovableNode]] = {}
 
     def forget(self) -> None:
-        """Take every node for needed again: the cluster is in no state to tell."""
+        """Count every node as needed again, since the cluster is unhealthy."""
         self._unneeded.clear()
 
-    def plan(self, cluster_view: ClusterView, given: ScaleDownContext) -> ScaleDownPlan:
-        """What becomes of every node; the snapshot is left as it was."""
-        self._forget_gone(cluster_view)
+    def plan(self, cluster_view: ClusterView, inputs: ScaleDownContext) -> ScaleDownPlan:
+        """Return the outcome for every node; the snapshot is left unchanged."""
+        self._forget_deleted(cluster_view)
         with cluster_view.snapshot.fork():
-            for key in given.expendable:
+            for key in inputs.expendable:
                 cluster_view.snapshot.delete(Pod, key)
-            settle_nominated(cluster_view.snapshot)
-            _settle(cluster_view, given.fits)
-            judged = self._judgements.of(cluster_view)
-            candidates, stays = self._candidates(cluster_view, given, judged)
-            removable, failed = self._try(cluster_view, given, judged, candidates)
+            count_nominated(cluster_view.snapshot)
+            _count_pending(cluster_view, inputs.fits)
+            eligibility = self._eligibility.of(cluster_view)
+            candidates, unremovable = self._candidates(cluster_view, inputs, eligibility)
+            removable, failed = self._simulate(cluster_view, inputs, eligibility, candidates)
         self._remember(cluster_view, removable, failed)
-        go, waiting = release(
-            removable, self._unneeded, cluster_view, given.deletions, self._gpu_label
+        to_remove, not_yet = removable_now(
+            removable, self._unneeded, cluster_view, inputs.deletions, self._gpu_label
         )
-        used = {name: one.used for name, one in judged.items() if one.used is not None}
-        every = (*stays, *failed, *waiting)
-        return ScaleDownPlan(tuple(go), tuple(removable), dict(self._unneeded), every, used)
+        used = {name: one.used for name, one in eligibility.items() if one.used is not None}
+        every = (*unremovable, *failed, *not_yet)
+        return ScaleDownPlan(tuple(to_remove), tuple(removable), dict(self._unneeded), every, used)
 
-    def _forget_gone(self, cluster_view: ClusterView) -> None:
+    def _forget_deleted(self, cluster_view: ClusterView) -> None:
         there, now = cluster_view.snapshot.cluster.slots.by_name, cluster_view.now
         recent = self._recent
         self._recent = {k: one for k, one in recent.items() if k in there and one[0] > now}
@@ -129,95 +129,97 @@ class Planner:
     def _candidates(
         self,
         cluster_view: ClusterView,
-        given: ScaleDownContext,
-        judged: Mapping[str, NodeEligibility],
-    ) -> tuple[list[str], list[Unremovable]]:
-        """The nodes to try, in order, and why the others are not."""
-        starting = _starting(cluster_view)
+        inputs: ScaleDownContext,
+        eligibility: Mapping[str, NodeEligibility],
+    ) -> tuple[list[str], list[UnremovableNode]]:
+        """Return the candidates in order, and the unremovable nodes."""
+        not_started = _not_started(cluster_view)
         found: list[str] = []
-        stays: list[Unremovable] = []
-        for name, one in judged.items():
-            why = one.stays or self._not_now(name, cluster_view, given, starting)
+        unremovable: list[UnremovableNode] = []
+        for name, one in eligibility.items():
+            why = one.unremovable or self._skip_reason(name, cluster_view, inputs, not_started)
             if why is None:
                 found.append(name)
             else:
-                stays.append(why)
-        ordered = self._order(judged, found)
-        # Sorting keeps the order of those that are alike.
-        return sorted(ordered, key=lambda name: name not in self._unneeded), stays
+                unremovable.append(why)
+        ordered = self._order(eligibility, found)
+        # The sort is stable.
+        return sorted(ordered, key=lambda name: name not in self._unneeded), unremovable
 
-    def _not_now(
+    def _skip_reason(
         self,
         name: str,
         cluster_view: ClusterView,
-        given: ScaleDownContext,
-        starting: frozenset[str],
-    ) -> Unremovable | None:
-        """Why a node that could be tried is not tried now."""
+        inputs: ScaleDownContext,
+        not_started: frozenset[str],
+    ) -> UnremovableNode | None:
+        """Return why an eligible node is not a candidate now; None if it is."""
         view = cluster_view.groups[cluster_view.group_of[name]]
-        if name in given.deletions:
-            return Unremovable(name, UnremovableReason.CURRENTLY_BEING_DELETED)
-        if name in starting:
-            return _other(name, "it is still starting")
-        if view.id in given.resting:
-            return _other(name, given.resting[view.id])
+        if name in inputs.deletions:
+            return UnremovableNode(name, UnremovableReason.CURRENTLY_BEING_DELETED)
+        if name in not_started:
+            return _other(name, "the node has not started yet")
+        if view.id in inputs.skipped_groups:
+            return _other(name, inputs.skipped_groups[view.id])
         if view.target <= view.group.min_size:
             return at_minimum(name, view)
         return self._recent[name][1] if name in self._recent else None
 
-    def _try(
+    def _simulate(
         self,
         cluster_view: ClusterView,
-        given: ScaleDownContext,
+        inputs: ScaleDownContext,
         names: Iterable[str],
         candidates: list[str],
-    ) -> tuple[list[Removable], list[Unremovable]]:
-        """Take candidates away one after the other, as long as that makes sense."""
+    ) -> tuple[list[NodeToBeRemoved], list[UnremovableNode]]:
+        """Simulate the removal of candidates one after the other, within the limits."""
         if not candidates:
             return [], []
-        removals = self._removals(cluster_view, given, names)
-        removable: list[Removable] = []
-        failed: list[Unremovable] = []
+        simulator = self._simulator(cluster_view, inputs, names)
+        removable: list[NodeToBeRemoved] = []
+        failed: list[UnremovableNode] = []
         ends = self._monotonic() + cluster_view.options.scale_down_simulation_timeout
-        most = self._most(cluster_view)
+        most = self._max_unneeded(cluster_view)
         for number, name in enumerate(candidates):
             if len(removable) >= most or self._monotonic() > ends:
-                failed += [_other(one, "it was not looked at") for one in candidates[number:]]
+                failed += [_other(one, "not simulated in this loop") for one in candidates[number:]]
                 break
-            outcome = removals.take_away(name)
-            if isinstance(outcome, Removable):
+            outcome = simulator.simulate_removal(name)
+            if isinstance(outcome, NodeToBeRemoved):
                 removable.append(outcome)
             else:
                 failed.append(outcome)
         return removable, failed
 
-    def _removals(
-        self, cluster_view: ClusterView, given: ScaleDownContext, names: Iterable[str]
+    def _simulator(
+        self, cluster_view: ClusterView, inputs: ScaleDownContext, names: Iterable[str]
     ) -> RemovalSimulator:
-        """The cluster to take nodes away from: those that are being drained make room first."""
+        """Return the simulator, with the pods of nodes that are being drained already moved."""
         budgets = self._budgets.remaining(cluster_view.snapshot)
-        scene = DrainContext(cluster_view.now, cluster_view.options, budgets, given.controllers)
-        starting = _starting(cluster_view)
-        there = [name for name in names if name not in given.deletions and name not in starting]
-        removals = RemovalSimulator(
-            cluster_view.snapshot, scene, Destinations(cluster_view.snapshot, there)
+        drain_context = DrainContext(
+            cluster_view.now, cluster_view.options, budgets, inputs.controllers
         )
-        for name in given.deletions.drained:
-            removals.make_room_for(name)
-        return removals
+        not_started = _not_started(cluster_view)
+        there = [name for name in names if name not in inputs.deletions and name not in not_started]
+        simulator = RemovalSimulator(
+            cluster_view.snapshot, drain_context, Destinations(cluster_view.snapshot, there)
+        )
+        for name in inputs.deletions.drained:
+            simulator.move_drained_pods(name)
+        return simulator
 
-    def _most(self, cluster_view: ClusterView) -> int:
-        """How many unneeded nodes are worth finding: what could be given back until then."""
+    def _max_unneeded(self, cluster_view: ClusterView) -> int:
+        """Return how many unneeded nodes are enough: what could be removed in the unneeded time."""
         options = cluster_view.options
-        at_once = options.max_scale_down_parallelism
+        parallelism = options.max_scale_down_parallelism
         loops = int(max(options.scale_down_unneeded_time / options.scan_interval, 1))
-        return min(len(self._unneeded) + 2 * at_once, at_once * loops + at_once)
+        return min(len(self._unneeded) + 2 * parallelism, parallelism * loops + parallelism)
 
     def _remember(
         self,
         cluster_view: ClusterView,
-        removable: Iterable[Removable],
-        failed: Iterable[Unremovable],
+        removable: Iterable[NodeToBeRemoved],
+        failed: Iterable[UnremovableNode],
     ) -> None:
         self._unneeded = {
             one.node: self._unneeded.get(one.node, cluster_view.now) for one in removable
@@ -230,19 +232,19 @@ class Planner:
                 self._recent[one.node] = (until, _recently(one))
 
 
-def _recently(one: Unremovable) -> Unremovable:
-    """The same, as it is told until it is asked again."""
+def _recently(one: UnremovableNode) -> UnremovableNode:
+    """Return the node as recently unremovable, with its reason as detail."""
     detail = f"{one.reason.value}, {one.detail}" if one.detail else one.reason.value
     return replace(one, reason=UnremovableReason.RECENTLY_UNREMOVABLE, detail=detail)
 
 
-def _starting(cluster_view: ClusterView) -> frozenset[str]:
-    """Nodes that are there, and not ready for anything yet."""
+def _not_started(cluster_view: ClusterView) -> frozenset[str]:
+    """Return the registered upcoming nodes."""
     return frozenset(name for one in cluster_view.upcoming.values() for name in one.nodes)
 
 
-def _settle(cluster_view: ClusterView, fits: Mapping[str, str]) -> None:
-    """Count waiting pods on the nodes that have room for them."""
+def _count_pending(cluster_view: ClusterView, fits: Mapping[str, str]) -> None:
+    """Count pending pods on the nodes that they fit."""
     cluster = cluster_view.snapshot.cluster
     for key, node in fits.items():
         record = cluster.pods.by_key.get(key)
@@ -250,5 +252,5 @@ def _settle(cluster_view: ClusterView, fits: Mapping[str, str]) -> None:
             cluster_view.snapshot.move(key, node)
 
 
-def _other(name: str, detail: str) -> Unremovable:
-    return Unremovable(name, UnremovableReason.NOT_UNNEEDED_OTHER_REASON, detail=detail)
+def _other(name: str, detail: str) -> UnremovableNode:
+    return UnremovableNode(name, UnremovableReason.NOT_UNNEEDED_OTHER_REASON, detail=detail)

@@ -1,4 +1,4 @@
-"""Why a node is kept, and why a pod keeps it: Cluster Autoscaler's own words."""
+"""Reasons of unremovable nodes and blocking pods: Cluster Autoscaler's names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class UnremovableReason(Enum):
-    """Why a node cannot be given back."""
+    """Why a node is unremovable."""
 
     SCALE_DOWN_DISABLED_ANNOTATION = "ScaleDownDisabledAnnotation"
     SCALE_DOWN_UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
@@ -28,7 +28,7 @@ class UnremovableReason(Enum):
 
 
 class BlockingReason(Enum):
-    """Why a pod must stay where it is."""
+    """Why a pod blocks the removal of its node."""
 
     CONTROLLER_NOT_FOUND = "ControllerNotFound"
     MIN_REPLICAS_REACHED = "MinReplicasReached"
@@ -41,24 +41,24 @@ class BlockingReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BlockingPod:
-    """A pod that keeps its node."""
+    """A pod that blocks the removal of its node."""
 
     pod: str
     reason: BlockingReason
 
 
 @dataclass(frozen=True, slots=True)
-class Unremovable:
-    """A node that stays, and why."""
+class UnremovableNode:
+    """An unremovable node, and why."""
 
     node: str
     reason: UnremovableReason
     blocking: BlockingPod | None = None
     detail: str = ""
-    """What a person would ask next: the pod without a place, the time that is left."""
+    """Details, such as the pod that fits no other node or the remaining time."""
 
     def __str__(self) -> str:
-        said = self.reason.value
+        text = self.reason.value
         if self.blocking is not None:
-            said += f" {self.blocking.pod} ({self.blocking.reason.value})"
-        return f"{said}: {self.detail}" if self.detail else said
+            text += f" {self.blocking.pod} ({self.blocking.reason.value})"
+        return f"{text}: {self.detail}" if self.detail else text

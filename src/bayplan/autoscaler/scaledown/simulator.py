@@ -1,18 +1,17 @@
-"""Removal of nodes, simulated one after the other in a fork that the caller keeps open.
+"""Simulates the removal of nodes, one after the other, in a fork that the caller keeps open.
 
-A node that can go takes its pods' places and its budgets with it, so that the next one is tried in
-the cluster without it. While its own pods look for places, it stays as an empty node that no pod is
-put on, tainted as it would be: spreading still counts it as a domain.
+A node that can be removed stays removed in the fork, with its pods moved and budgets spent, for the
+nodes after it. While its own pods are moved, it stays as an empty, tainted node that no pod is
+placed on: spreading still counts it as a domain.
 
-The search for places goes round over the nodes in the order of their names, as Cluster Autoscaler's
-does: it begins after the node that was used last, so that full nodes are not asked first every
-time. Nodes are asked some at a time, few at first and then more and more: where there is room, a
-pod costs a look at a few nodes, and where there is none, not much more than one look at all of
-them. Pods that are alike share their compiled filters.
+Destinations are tried round-robin in the order of names, as in Cluster Autoscaler: from the node
+after the last one used, so that full nodes are not tried first every time. Nodes are evaluated in
+growing parts: a pod that fits soon costs a few nodes, and one that fits nowhere not much more than
+one evaluation of all. Pods of one equivalence class share their compiled filters.
 
-Two more things keep pods off a node than would keep them off elsewhere. A cordoned node takes no
-more pods, whatever they tolerate. And, as in kube-scheduler, a pod there whose ephemeral volume has
-the claim of another pod: what such a node has attached cannot be counted.
+Two more conditions exclude a destination. A cordoned node takes no pods, whatever they tolerate.
+And, as in kube-scheduler, a node with a pod whose ephemeral volume has the claim of another pod:
+its attached volumes cannot be counted.
 """
 
 from __future__ import annotations
@@ -31,32 +30,32 @@ from bayplan.autoscaler.scaledown.drain import (
     is_daemon,
     is_mirror,
 )
-from bayplan.autoscaler.scaledown.reasons import BlockingPod, Unremovable, UnremovableReason
-from bayplan.fit.batches.placing import passing_all
+from bayplan.autoscaler.scaledown.reasons import BlockingPod, UnremovableNode, UnremovableReason
+from bayplan.fit.batches.fill import passing_all
+from bayplan.fit.decision import Refusal
 from bayplan.fit.evaluation.verdicts import refusing_plugins
 from bayplan.fit.plugins.base import Filter
-from bayplan.fit.refusal import Refusal
-from bayplan.fit.requirements.pods import NO_REQUIREMENTS, PodRequirements, is_anothers
+from bayplan.fit.requirements.pods import NO_REQUIREMENTS, PodRequirements, belongs_to_another_pod
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import SlotArray
 from bayplan.fit.state.pods import PodRecord, placed_on
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 
-FEW, GROWTH = 32, 8
-"""How many nodes are asked at first, and how many times more each time after."""
-Asked = tuple[PodSignature, PodRequirements]
+FIRST_PART, GROWTH = 32, 8
+"""The number of nodes in the first part, and the growth of the next ones."""
+FilterKey = tuple[PodSignature, PodRequirements]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Question:
-    """What pods that are alike are asked."""
+class _CompiledFilters:
+    """The compiled filters of an equivalence class."""
 
     filters: tuple[Filter, ...]
     attaches: bool
-    """Whether they have volumes that take places."""
+    """Whether the pods have volumes that use attach slots."""
 
 
 class Destinations:
@@ -64,76 +63,74 @@ class Destinations:
 
     def __init__(self, snapshot: Snapshot, nodes: Iterable[str]) -> None:
         self._snapshot = snapshot
-        self._questions: dict[Asked, _Question | None] = {}
+        self._compiled_filters: dict[FilterKey, _CompiledFilters | None] = {}
         cluster = snapshot.cluster
         by_name = cluster.slots.by_name
         slots = [by_name[name] for name in sorted(nodes) if name in by_name]
         self._slots: SlotArray = np.array(slots, dtype=np.intp)
         self._cordoned = {slot for slot in slots if cluster.node_at(slot).spec.unschedulable}
         self._countable: set[int] = set()
-        """Nodes of which it is known; whoever is moved there has no claim of somebody else's."""
+        """Nodes whose volumes can be counted; pods that are moved there do not change that."""
         self._last = 0
-        """The place in that order of the node that was used last."""
+        """The index of the last node used."""
 
     def find(self, record: PodRecord, leaving: int) -> str | None:
-        """The node that a pod would be moved to; `leaving` is the slot of its own."""
-        question = self._question(record)
-        if question is None:
+        """Return the node that a pod would be moved to; `leaving` is the slot of its own node."""
+        compiled = self._filters_for(record)
+        if compiled is None:
             return None
         for start, slots in self._parts():
-            for at in np.flatnonzero(passing_all(question.filters, slots)).tolist():
+            for at in np.flatnonzero(passing_all(compiled.filters, slots)).tolist():
                 slot = int(slots[at])
-                if slot != leaving and self._is_open(slot, question):
+                if slot != leaving and self._is_open(slot, compiled):
                     self._last = start + at
                     return self._snapshot.cluster.slots.names[slot]
         return None
 
-    def forget(self, slot: int) -> None:
-        """A node is gone."""
+    def remove(self, slot: int) -> None:
+        """Remove a node from the destinations."""
         self._slots = self._slots[self._slots != slot]
 
-    def why_not(self, record: PodRecord) -> str:
-        """Who refused a pod that found no place."""
+    def refused_by(self, record: PodRecord) -> str:
+        """Return the plugins that refused a pod."""
         answer = self._snapshot.evaluation(placed_on(record.pod, ""))
         if isinstance(answer, Refusal):
             return answer.plugin
         return ", ".join(sorted(refusing_plugins(answer)))
 
-    def _question(self, record: PodRecord) -> _Question | None:
-        """What a pod is asked; None if it is refused before any node is looked at."""
+    def _filters_for(self, record: PodRecord) -> _CompiledFilters | None:
+        """Return a pod's compiled filters; None if PreFilter refuses it."""
         pod = record.pod
-        if pod.spec.affinity is not None:  # what it counts as may leave out what it asks for
-            return self._compiled(pod)
+        if pod.spec.affinity is not None:  # its signature may leave out its own terms
+            return self._compile(pod)
         needs = self._snapshot.requirements_of(pod) if pod.spec.volumes else NO_REQUIREMENTS
-        asked = (record.signature, needs)
-        if asked not in self._questions:
-            self._questions[asked] = self._compiled(pod)
-        return self._questions[asked]
+        key = (record.signature, needs)
+        if key not in self._compiled_filters:
+            self._compiled_filters[key] = self._compile(pod)
+        return self._compiled_filters[key]
 
-    def _compiled(self, pod: Pod) -> _Question | None:
+    def _compile(self, pod: Pod) -> _CompiledFilters | None:
         filters = self._snapshot.filters(placed_on(pod, ""))
         if isinstance(filters, Refusal):
             return None
-        return _Question(filters, bool(self._snapshot.requirements_of(pod).attach))
+        return _CompiledFilters(filters, bool(self._snapshot.requirements_of(pod).attach))
 
     def _parts(self) -> Iterator[tuple[int, SlotArray]]:
-        """All nodes, going round from the one after the last, a part at a time; each part with
-        its place in the order.
-        """
-        size, turn = FEW, self._last + 1
+        """Yield all nodes in parts, round-robin from the last one used, with their indexes."""
+        size, turn = FIRST_PART, self._last + 1
         for start, end in ((turn, len(self._slots)), (0, min(turn, len(self._slots)))):
             at = start
             while at < end:
                 yield at, self._slots[at : min(at + size, end)]
                 at, size = at + size, size * GROWTH
 
-    def _is_open(self, slot: int, question: _Question) -> bool:
-        """Whether nothing but filters keeps pods off a node."""
-        return slot not in self._cordoned and not self._cannot_be_counted(slot, question)
+    def _is_open(self, slot: int, compiled: _CompiledFilters) -> bool:
+        """Whether a node that passes the filters can be used."""
+        return slot not in self._cordoned and not self._has_uncountable_volumes(slot, compiled)
 
-    def _cannot_be_counted(self, slot: int, question: _Question) -> bool:
-        """Whether nobody can say if a node with a limit has a place for the pod's volumes."""
-        if not question.attaches or slot in self._countable:
+    def _has_uncountable_volumes(self, slot: int, compiled: _CompiledFilters) -> bool:
+        """Whether a node has limits, and its attached volumes cannot be counted."""
+        if not compiled.attaches or slot in self._countable:
             return False
         cluster = self._snapshot.cluster
         if _has_limits(cluster, slot):
@@ -144,22 +141,22 @@ class Destinations:
         return False
 
 
-def _has_limits(cluster: Cluster, slot: int) -> bool:
+def _has_limits(cluster: ClusterState, slot: int) -> bool:
     csinode = cluster.csinode_at(slot)
     drivers = csinode.spec.drivers if csinode is not None else ()
     return any(one.allocatable and one.allocatable.count is not None for one in drivers)
 
 
-def _records_at(cluster: Cluster, slot: int) -> Iterable[PodRecord]:
+def _records_at(cluster: ClusterState, slot: int) -> Iterable[PodRecord]:
     return cluster.pods.by_node.get(cluster.slots.names[slot], {}).values()
 
 
-def _uses_foreign_claim(cluster: Cluster, record: PodRecord) -> bool:
+def _uses_foreign_claim(cluster: ClusterState, record: PodRecord) -> bool:
     pod = record.pod
     for volume in pod.spec.volumes:
         if volume.ephemeral is not None:
             _, claim = cluster.storage.claim_of(pod, volume)
-            if claim is not None and is_anothers(volume, claim, pod):
+            if claim is not None and belongs_to_another_pod(volume, claim, pod):
                 return True
     return False
 
@@ -169,29 +166,29 @@ class PodMoves:
     """The pods of a node that may be drained."""
 
     moved: tuple[Pod, ...] = ()
-    """They need a place elsewhere."""
+    """Pods that must be moved to other nodes."""
     daemons: tuple[Pod, ...] = ()
-    """They go with the node."""
+    """DaemonSet pods, which are removed with the node."""
     on_completion: tuple[Pod, ...] = ()
-    """The node is kept until they have ended."""
+    """Pods that the node is kept for until they have finished."""
 
 
-def pod_moves(pods: Iterable[Pod], scene: DrainContext) -> PodMoves | BlockingPod:
-    """What becomes of a node's pods, or the first that keeps it."""
-    sorted_out: dict[DrainOutcome, list[Pod]] = {outcome: [] for outcome in DrainOutcome}
+def pod_moves(pods: Iterable[Pod], drain_context: DrainContext) -> PodMoves | BlockingPod:
+    """Sort a node's pods by outcome, or return the first that blocks its removal."""
+    by_outcome: dict[DrainOutcome, list[Pod]] = {outcome: [] for outcome in DrainOutcome}
     for pod in pods:
-        said = drain_verdict(pod, scene)
-        if said.reason is not None:
-            return BlockingPod(pod.key, said.reason)
-        sorted_out[said.outcome].append(pod)
+        verdict = drain_verdict(pod, drain_context)
+        if verdict.reason is not None:
+            return BlockingPod(pod.key, verdict.reason)
+        by_outcome[verdict.outcome].append(pod)
     return PodMoves(
-        tuple(sorted_out[DrainOutcome.MOVE]),
-        tuple(sorted_out[DrainOutcome.DAEMONSET]),
-        tuple(sorted_out[DrainOutcome.WAIT]),
+        tuple(by_outcome[DrainOutcome.MOVE]),
+        tuple(by_outcome[DrainOutcome.DAEMONSET]),
+        tuple(by_outcome[DrainOutcome.WAIT]),
     )
 
 
-def settle_nominated(snapshot: Snapshot) -> None:
+def count_nominated(snapshot: Snapshot) -> None:
     """Count every nominated pod on its node, until the caller's fork ends."""
     by_node = snapshot.cluster.nominations.by_node
     settled = sorted((key, node) for node, records in by_node.items() for key in records)
@@ -205,53 +202,53 @@ Placed = tuple[Pod, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Removable:
-    """A node that could go, and what that would mean."""
+class NodeToBeRemoved:
+    """A node that could be removed, and where its pods would be moved."""
 
     node: str
     moved: tuple[Placed, ...] = ()
     daemons: tuple[Pod, ...] = ()
     on_completion: tuple[Pod, ...] = ()
     risky: bool = False
-    """Whether budgets do not allow all its pods to go at once."""
+    """Whether budgets do not allow all its pods to be evicted at once."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing has to be moved."""
+        """Whether no pod has to be moved."""
         return not self.moved
 
 
 class RemovalSimulator:
-    """Nodes taken away for a try, each from what the ones before it left."""
+    """Simulates removals, each in the cluster that the ones before it left."""
 
     def __init__(
         self,
         snapshot: Snapshot,
-        scene: DrainContext,
+        drain_context: DrainContext,
         destinations: Destinations,
     ) -> None:
         self._snapshot = snapshot
-        self._scene = scene
+        self._drain_context = drain_context
         self._destinations = destinations
 
-    def take_away(self, node: str) -> Removable | Unremovable:
-        """Take a node away if that is possible; if not, nothing is changed."""
+    def simulate_removal(self, node: str) -> NodeToBeRemoved | UnremovableNode:
+        """Remove a node from the fork if that is possible; if not, nothing is changed."""
         moves = self.moves(node)
         if isinstance(moves, BlockingPod):
-            return Unremovable(node, UnremovableReason.BLOCKED_BY_POD, moves)
+            return UnremovableNode(node, UnremovableReason.BLOCKED_BY_POD, moves)
         with self._snapshot.fork():
             placed, left = self._place(node, moves.moved)
             if left is not None:
-                why = f"no node has room for {left.key} ({self._destinations.why_not(left)})"
-                return Unremovable(node, UnremovableReason.NO_PLACE_TO_MOVE_PODS, detail=why)
-            self._destinations.forget(self._snapshot.cluster.slots.by_name[node])
+                why = f"pod {left.key} fits no other node ({self._destinations.refused_by(left)})"
+                return UnremovableNode(node, UnremovableReason.NO_PLACE_TO_MOVE_PODS, detail=why)
+            self._destinations.remove(self._snapshot.cluster.slots.by_name[node])
             self._snapshot.delete(Node, node)
             self._snapshot.commit()
         return self._taken(node, moves, placed)
 
-    def make_room_for(self, node: str) -> None:
-        """Count the pods of a node that is being drained where they may go, so that their places
-        are taken; whoever has none now is counted nowhere.
+    def move_drained_pods(self, node: str) -> None:
+        """Move the pods of a node that is being drained to other nodes, so that their capacity is
+        used; pods that fit none are not counted.
         """
         slot = self._snapshot.cluster.slots.by_name.get(node)
         if slot is None:
@@ -264,12 +261,12 @@ class RemovalSimulator:
                 self._snapshot.move(record.key, found)
 
     def moves(self, node: str) -> PodMoves | BlockingPod:
-        """What becomes of a node's pods."""
+        """Return the moves of a node's pods, or the pod that blocks its removal."""
         records = self._snapshot.cluster.records_on(node)
-        return pod_moves([record.pod for record in records], self._scene)
+        return pod_moves([record.pod for record in records], self._drain_context)
 
     def _place(self, node: str, pods: Iterable[Pod]) -> tuple[tuple[Placed, ...], PodRecord | None]:
-        """Put pods of a node onto others; returns the first, if any, that has nowhere to go."""
+        """Move pods of a node to others; return the first that fits none, if any."""
         cluster = self._snapshot.cluster
         records = [cluster.pods.by_key[pod.key] for pod in pods]
         slot = cluster.slots.by_name[node]
@@ -285,16 +282,16 @@ class RemovalSimulator:
             placed.append((record.pod, found))
         return tuple(placed), None
 
-    def _taken(self, node: str, moves: PodMoves, placed: tuple[Placed, ...]) -> Removable:
-        risky = not self._scene.budgets.spend(moves.moved)
-        return Removable(node, placed, moves.daemons, moves.on_completion, risky)
+    def _taken(self, node: str, moves: PodMoves, placed: tuple[Placed, ...]) -> NodeToBeRemoved:
+        risky = not self._drain_context.budgets.spend(moves.moved)
+        return NodeToBeRemoved(node, placed, moves.daemons, moves.on_completion, risky)
 
     def _tainted(self, node: Node) -> Node:
-        taints = [*node.spec.taints, to_be_deleted(self._scene.now)]
+        taints = [*node.spec.taints, to_be_deleted(self._drain_context.now)]
         return replace(node, spec=replace(node.spec, taints=taints))
 
 
 def _leaves(record: PodRecord) -> bool:
-    """Whether a pod of a node that is drained needs another place."""
+    """Whether a pod of a drained node is moved to another."""
     pod = record.pod
     return not (is_daemon(pod) or is_mirror(pod) or record.terminating)

@@ -1,1 +1,1 @@
-"""Buying nodes: for which pods, of which groups, how many."""
+"""Scale-up: for which pods, of which groups, by how many nodes."""

@@ -1,1 +1,1 @@
-"""What is reported at the end of a loop: the status ConfigMap and gauges."""
+"""The status report at the end of a loop: the status ConfigMap and gauges."""

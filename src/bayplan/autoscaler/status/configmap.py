@@ -1,7 +1,7 @@
-"""The status ConfigMap: how the cluster and every group stand, as Cluster Autoscaler writes it.
+"""The status ConfigMap: health of the cluster and of every group, as in Cluster Autoscaler.
 
-Times of transition are kept from status to status. `data.featureGates` says which gates are on, so
-that a scheduler which holds pods back for their drivers knows that somebody understands why.
+Transition times are kept from status to status. `data.featureGates` has the feature gates, by which
+the scheduler knows whether the autoscaler supports pods that wait for CSI drivers.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from bayplan.autoscaler.cloudstate.backoff import BackoffStatus
 from bayplan.autoscaler.clusterstate.registry import GroupState
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.times import timestamp
-from bayplan.nodegroups import NodeGroup
+from bayplan.nodegroups import CloudNodeGroup
 
 LAST_UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 Fields = dict[str, object]
 _TIMES = frozenset({"time", "lastProbeTime"})
-"""Fields that say only when a status was made."""
+"""Fields with the time of the status itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupStatus:
-    """One group, as it is told."""
+class NodeGroupStatus:
+    """The status of one node group."""
 
-    group: NodeGroup
+    group: CloudNodeGroup
     state: GroupState
     healthy: bool = True
-    rest: BackoffStatus | None = None
+    backoff: BackoffStatus | None = None
     in_progress: bool = False
     candidates: int = 0
     being_deleted: int = 0
@@ -40,31 +40,31 @@ class GroupStatus:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterStatus:
-    """Everything, as it is told."""
+    """The status of the cluster and its node groups."""
 
     healthy: bool = True
     needed: bool = False
-    """Whether pods wait that nothing could be bought for."""
+    """Whether there are unschedulable pods that no scale-up would help."""
     message: str = ""
-    groups: tuple[GroupStatus, ...] = ()
+    groups: tuple[NodeGroupStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StatusDocument:
-    """A status, before it is a text: most are like the one before, and are never written."""
+    """A status before serialization: most are like the previous one, and are not written."""
 
     fields: Fields
     gates: FeatureGates
 
     def data(self) -> dict[str, str]:
-        """The ConfigMap's data."""
+        """Return the ConfigMap's data."""
         gates = ",".join(f"{name}={str(on).lower()}" for name, on in self.gates.as_dict().items())
         text = yaml.dump(self.fields, Dumper=_Dumper, sort_keys=False)
         return {"status": text, "featureGates": gates}
 
 
 def same_but_for_time(one: StatusDocument, other: StatusDocument) -> bool:
-    """Whether two statuses say the same, but for when."""
+    """Whether two statuses are equal except for their times."""
     return one.gates == other.gates and _timeless(one.fields) == _timeless(other.fields)
 
 
@@ -76,13 +76,13 @@ def _timeless(value: object) -> object:
 
 @dataclass(slots=True)
 class StatusWriter:
-    """Makes statuses, and remembers since when things are as they are."""
+    """Builds statuses, and remembers transition times."""
 
     gates: FeatureGates
     _since: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
-    def tell(self, status: ClusterStatus, now: datetime) -> StatusDocument:
-        """How everything stands at a moment."""
+    def build(self, status: ClusterStatus, now: datetime) -> StatusDocument:
+        """Build the status of a moment."""
         moment = timestamp(now)
         names = {one.group.id for one in status.groups}
         self._since = {key: kept for key, kept in self._since.items() if key[1] in {"", *names}}
@@ -91,15 +91,15 @@ class StatusWriter:
             "time": now.strftime("%Y-%m-%d %H:%M:%S.%f +0000 UTC"),
             "autoscalerStatus": "Running",
             **({"message": status.message} if status.message else {}),
-            "clusterWide": self._whole(status, moment),
+            "clusterWide": self._cluster_wide(status, moment),
             "nodeGroups": groups,
         }
         return StatusDocument(fields, self.gates)
 
-    def _whole(self, status: ClusterStatus, moment: str) -> Fields:
-        counts = _counted(status.groups)
-        going_on = any(one.in_progress for one in status.groups)
-        scale_up = "InProgress" if going_on else "Needed" if status.needed else "NoActivity"
+    def _cluster_wide(self, status: ClusterStatus, moment: str) -> Fields:
+        counts = _node_counts(status.groups)
+        is_in_progress = any(one.in_progress for one in status.groups)
+        scale_up = "InProgress" if is_in_progress else "Needed" if status.needed else "NoActivity"
         candidates = sum(one.candidates for one in status.groups)
         health = "Healthy" if status.healthy else "Unhealthy"
         return {
@@ -112,7 +112,7 @@ class StatusWriter:
             "scaleDown": self._down("", candidates, moment),
         }
 
-    def _group(self, one: GroupStatus, moment: str) -> Fields:
+    def _group(self, one: NodeGroupStatus, moment: str) -> Fields:
         name, group = one.group.id, one.group
         health = "Healthy" if one.healthy else "Unhealthy"
         sizes = {
@@ -120,7 +120,7 @@ class StatusWriter:
             "minSize": group.min_size,
             "maxSize": group.max_size,
         }
-        counted: Fields = {"status": health, "nodeCounts": _counted([one]), **sizes}
+        counted: Fields = {"status": health, "nodeCounts": _node_counts([one]), **sizes}
         found: Fields = {
             "name": name,
             "health": {**counted, **self._at(("h", name), health, moment)},
@@ -129,20 +129,20 @@ class StatusWriter:
         }
         return {**found, "problems": list(one.problems)} if one.problems else found
 
-    def _up(self, one: GroupStatus, moment: str) -> Fields:
-        rest = one.rest
-        status = "Backoff" if rest else "InProgress" if one.in_progress else "NoActivity"
-        told: Fields = {"status": status}
-        if rest is not None:
-            told["backoffInfo"] = {"errorCode": rest.code, "errorMessage": rest.message}
-        return {**told, **self._at(("u", one.group.id), status, moment)}
+    def _up(self, one: NodeGroupStatus, moment: str) -> Fields:
+        backoff = one.backoff
+        status = "Backoff" if backoff else "InProgress" if one.in_progress else "NoActivity"
+        fields: Fields = {"status": status}
+        if backoff is not None:
+            fields["backoffInfo"] = {"errorCode": backoff.code, "errorMessage": backoff.message}
+        return {**fields, **self._at(("u", one.group.id), status, moment)}
 
     def _down(self, name: str, candidates: int, moment: str) -> Fields:
         status = "CandidatesPresent" if candidates else "NoCandidates"
-        told: Fields = {"status": status}
+        fields: Fields = {"status": status}
         if candidates:
-            told["candidates"] = candidates
-        return {**told, **self._at(("d", name), status, moment)}
+            fields["candidates"] = candidates
+        return {**fields, **self._at(("d", name), status, moment)}
 
     def _at(self, what: tuple[str, str], status: str, moment: str) -> Fields:
         known, since = self._since.get(what, ("", moment))
@@ -153,26 +153,26 @@ class StatusWriter:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """As people read it: nothing is told by reference."""
+    """Writes YAML without anchors and aliases."""
 
     def ignore_aliases(self, _: object) -> bool:
         return True
 
 
-def _counted(groups: Sequence[GroupStatus]) -> Fields:
-    """How many nodes are where."""
+def _node_counts(groups: Sequence[NodeGroupStatus]) -> Fields:
+    """Return the numbers of nodes by state."""
     states = [one.state for one in groups]
     being_deleted = sum(one.being_deleted for one in groups)
-    late = sum(len(one.late) for one in states)
+    missing_drivers = sum(len(one.missing_drivers) for one in states)
     registered: Fields = {
         "total": sum(one.registered for one in states),
         "ready": sum(one.ready for one in states),
-        "notStarted": sum(len(one.starting) for one in states),
+        "notStarted": sum(len(one.not_started) for one in states),
     }
     if being_deleted:
         registered["beingDeleted"] = being_deleted
-    unready = sum(len(one.unready) for one in states) + late
-    registered["unready"] = {"total": unready, "resourceUnready": late}
+    unready = sum(len(one.unready) for one in states) + missing_drivers
+    registered["unready"] = {"total": unready, "resourceUnready": missing_drivers}
     return {
         "registered": registered,
         "longUnregistered": sum(len(one.long_unregistered) for one in states),

@@ -1,4 +1,4 @@
-"""Gauges of how everything stands: nodes, groups, volumes, and drivers that are waited for."""
+"""Gauges of nodes, node groups, attach slots, and drivers that have not registered."""
 
 from __future__ import annotations
 
@@ -15,33 +15,42 @@ from bayplan.fit import Snapshot
 from bayplan.fit.state.columns import SlotArray
 
 NO_LIMIT = 1 << 40
-"""A limit that is none."""
+"""The value of an unlimited driver."""
 NOWHERE: SlotArray = np.zeros(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gauges:
-    """Reads them off the nodes and the snapshot."""
+    """Sets the gauges from the nodes' states and the snapshot."""
 
     metrics: AutoscalerMetrics
     node_states: NodeStates
     snapshot: Snapshot
     _slots: dict[str, tuple[tuple[int, int], SlotArray]] = field(default_factory=dict)
-    """Where each group's nodes are, as long as they are the same."""
+    """The slots of each group's nodes, cached."""
     _shown: dict[str, object] = field(default_factory=dict)
-    """What gauges of many labels show: they are set anew only when that changes."""
+    """The current values of gauges with many labels: they are set only when they change."""
 
     def show(self, cloud: CloudState, status: ClusterStatus) -> None:
-        """Set them all."""
+        """Set all gauges."""
         metrics, states = self.metrics, [one.state for one in status.groups]
         metrics.safe.set(1 if status.healthy else 0)
         metrics.groups.labels("autoscaled").set(len(cloud.groups))
         node_states = self.node_states
         unready = sum(
-            map(len, map(node_states.standing, (NodeReadiness.UNREADY, NodeReadiness.LATE)))
+            map(
+                len,
+                map(node_states.in_state, (NodeReadiness.UNREADY, NodeReadiness.MISSING_DRIVERS)),
+            )
         )
         starting = sum(
-            map(len, map(node_states.standing, (NodeReadiness.STARTING, NodeReadiness.AWAITING)))
+            map(
+                len,
+                map(
+                    node_states.in_state,
+                    (NodeReadiness.NOT_STARTED, NodeReadiness.AWAITING_DRIVERS),
+                ),
+            )
         )
         counts = {
             "ready": len(node_states.members) - unready - starting,
@@ -50,10 +59,10 @@ class Gauges:
             "unregistered": sum(len(one.unregistered) for one in states),
             "longUnregistered": sum(len(one.long_unregistered) for one in states),
         }
-        if self._is_news("nodes", counts):
-            metrics.standing(counts)
+        if self._has_changed("nodes", counts):
+            metrics.set_node_counts(counts)
         missing = self._missing()
-        if self._is_news("drivers", missing):
+        if self._has_changed("drivers", missing):
             metrics.drivers(missing)
         self._count_groups(status)
         self._count_volumes(cloud)
@@ -61,26 +70,28 @@ class Gauges:
     def _missing(self) -> list[tuple[str, str, str]]:
         node_states = self.node_states
         waiting = [
-            *node_states.standing(NodeReadiness.AWAITING),
-            *node_states.standing(NodeReadiness.LATE),
+            *node_states.in_state(NodeReadiness.AWAITING_DRIVERS),
+            *node_states.in_state(NodeReadiness.MISSING_DRIVERS),
         ]
         found = ((node_states.members[name], node_states.members[name].missing) for name in waiting)
-        return [(one.group, driver, one.standing.value) for one, names in found for driver in names]
+        return [
+            (one.group, driver, one.readiness.value) for one, names in found for driver in names
+        ]
 
-    def _is_news(self, what: str, said: object) -> bool:
-        """Whether something is to be shown that is not shown yet."""
-        if what in self._shown and self._shown[what] == said:
+    def _has_changed(self, what: str, value: object) -> bool:
+        """Whether a value differs from the one shown."""
+        if what in self._shown and self._shown[what] == value:
             return False
-        self._shown[what] = said
+        self._shown[what] = value
         return True
 
     def _count_groups(self, status: ClusterStatus) -> None:
         metrics = self.metrics
-        said = [
-            (one.group, one.state.target, one.healthy, one.rest and one.rest.code)
+        value = [
+            (one.group, one.state.target, one.healthy, one.backoff and one.backoff.code)
             for one in status.groups
         ]
-        if not self._is_news("groups", said):
+        if not self._has_changed("groups", value):
             return
         for gauge in (metrics.min, metrics.max, metrics.target, metrics.health, metrics.backoff):
             gauge.clear()
@@ -90,23 +101,25 @@ class Gauges:
             metrics.max.labels(name).set(one.group.max_size)
             metrics.target.labels(name).set(one.state.target)
             metrics.health.labels(name).set(1 if one.healthy else 0)
-            metrics.backoff.labels(name, one.rest.code if one.rest else "").set(bool(one.rest))
+            metrics.backoff.labels(name, one.backoff.code if one.backoff else "").set(
+                bool(one.backoff)
+            )
 
     def _count_volumes(self, cloud: CloudState) -> None:
-        places = self.snapshot.cluster.attached_volumes
+        volumes = self.snapshot.cluster.attached_volumes
         found: dict[tuple[str, str, str], int] = {}
         for gone in self._slots.keys() - cloud.groups.keys():
             del self._slots[gone]
         for name in cloud.groups:
             slots = self._slots_of(name)
-            for driver in places.drivers():
-                columns = places.columns(driver)
+            for driver in volumes.drivers():
+                columns = volumes.columns(driver)
                 limits = columns.limit[slots]
                 counted = limits[limits < NO_LIMIT]
                 if len(counted):
                     found[name, driver, "used"] = int(columns.used[slots].sum())
                     found[name, driver, "limit"] = int(counted.sum())
-        if self._is_news("volumes", found):
+        if self._has_changed("volumes", found):
             self.metrics.volumes.clear()
             for labels, count in found.items():
                 self.metrics.volumes.labels(*labels).set(count)

@@ -1,1 +1,1 @@
-"""Check groups, one file each: what it may find (`KINDS`), and looking for it (`find`)."""
+"""Check groups, one file each: the kinds of finding (`KINDS`), and the check itself (`find`)."""

@@ -1,4 +1,4 @@
-"""Node groups whose templates promise what their nodes do not have, and groups out of bounds."""
+"""Node groups whose templates differ from their nodes, and groups below or at their bounds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from collections.abc import Iterator, Sequence
 from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.templates import group_of, template_from
 from bayplan.checks.cluster import CheckedCluster
-from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
+from bayplan.checks.findings import (
+    CheckKind,
+    Example,
+    Finding,
+    Severity,
+    make_finding,
+    plural,
+    shortened,
+)
 from bayplan.fit import batches
 from bayplan.fit.plugins.plugin import Cause
 from bayplan.kube import quantity
@@ -19,46 +27,46 @@ from bayplan.kube.registrations import NodeGroup
 from bayplan.kube.resources import is_attach_limit
 from bayplan.kube.selectors import selector_from_labels
 from bayplan.kube.storage import CSINode
-from bayplan.nodegroups import NotOfferedError, TemplateNodeInfo
+from bayplan.nodegroups import TemplateNodeInfo, UnimplementedError
 from bayplan.nodegroups.templates import csi_limits
 
-LIES = CheckKind(
-    "TemplateLies",
+MISMATCH = CheckKind(
+    "TemplateMismatch",
     Severity.WARNING,
-    "a node group's template promises what nodes of the group do not have",
-    "The autoscaler buys nodes for pods that then do not fit them, or does not buy nodes that"
-    " would do.",
-    "Correct the group's template after a node of it: kubectl get node NODE -o yaml",
+    "a node group's template differs from the group's nodes",
+    "The autoscaler adds nodes on which the pods then do not fit, or does not add nodes on which"
+    " they would.",
+    "Correct the group's template to match its nodes: kubectl get node NODE -o yaml",
     (Node,),
 )
 SMALL = CheckKind(
     "GroupBelowMinimum",
     Severity.WARNING,
     "a node group has fewer nodes than its minimum",
-    "Nodes failed to come, or the group's nodeSelector does not match them.",
-    "Look at the group's instances in the cloud, and at the labels of its nodes.",
+    "Nodes failed to start, or the group's nodeSelector does not match them.",
+    "Check the group's instances in the cloud, and the labels of its nodes.",
     (Node,),
 )
 FULL = CheckKind(
     "GroupAtMaximum",
     Severity.WARNING,
-    "a node group has as many nodes as it may have, and pods wait that would fit another",
-    "No autoscaler buys the node that would do; the pods wait until others end.",
-    "Raise the group's maximum. bayplan plan --groups FILE shows what would be bought then.",
+    "a node group is at its maximum size, and pending pods would fit on another node of it",
+    "The group cannot be scaled up; the pods stay pending until other pods end.",
+    "Raise the group's maximum size. bayplan plan --groups FILE shows the scale-up.",
     (Node, Pod),
 )
-UNREAD = CheckKind(
+INVALID = CheckKind(
     "GroupUnreadable",
     Severity.ERROR,
-    "a NodeGroup says something that makes no sense, such as a minimum above its maximum",
-    "What cannot be read does not count; with a template that cannot be read, nothing is bought.",
+    "a NodeGroup has invalid fields, such as a minimum above its maximum",
+    "Invalid fields are ignored; with an invalid template the group is not scaled up.",
     "kubectl edit nodegroup NAME",
     (NodeGroup,),
 )
-KINDS = (LIES, SMALL, FULL, UNREAD)
+KINDS = (MISMATCH, SMALL, FULL, INVALID)
 
 
-BUYABLE = frozenset(
+SOLVED_BY_NODE = frozenset(
     {
         Cause.RESOURCES,
         Cause.NODES,
@@ -70,113 +78,118 @@ BUYABLE = frozenset(
         Cause.OTHER,
     }
 )
-"""What another node could be the answer to."""
+"""The causes that another node may remove."""
 
 
-def find(subject: CheckedCluster) -> Iterator[Finding]:
-    """Each group that says which nodes are its own, beside those nodes."""
-    csinodes = {one.name: one for one in subject.all(CSINode)}
-    for said in subject.declared:
-        yield from _unread(said)
-        if said.node_selector:
-            members = _members(said, subject)
-            yield from _bounds(said, members)
-            yield from _full(said, members, subject)
-            yield from _template(said, members, csinodes, subject)
+def find(cluster: CheckedCluster) -> Iterator[Finding]:
+    """Yield findings about declared groups, compared with the nodes that they select."""
+    csinodes = {one.name: one for one in cluster.all(CSINode)}
+    for declared in cluster.declared:
+        yield from _invalid(declared)
+        if declared.node_selector:
+            members = _members(declared, cluster)
+            yield from _bounds(declared, members)
+            yield from _full(declared, members, cluster)
+            yield from _template(declared, members, csinodes, cluster)
 
 
-def _unread(said: Declaration) -> Iterator[Finding]:
-    if said.about is not None and said.problems:
-        name = said.about.name
-        text = f"NodeGroup {name}: {plural(len(said.problems), 'field')} that cannot be used"
-        examples = [Example(name, shortened(str(one))) for one in said.problems]
+def _invalid(declared: Declaration) -> Iterator[Finding]:
+    if declared.about is not None and declared.problems:
+        name = declared.about.name
+        text = f"NodeGroup {name} has {plural(len(declared.problems), 'invalid field')}"
+        examples = [Example(name, shortened(str(one))) for one in declared.problems]
         advice = f"kubectl edit nodegroup {name}"
-        yield found(UNREAD, "NodeGroup", examples, text, about=name, advice=advice, count=1)
+        yield make_finding(INVALID, "NodeGroup", examples, text, about=name, advice=advice, count=1)
 
 
-def _members(said: Declaration, subject: CheckedCluster) -> list[Node]:
-    selector = selector_from_labels(said.node_selector)
-    return [node for node in subject.nodes.values() if selector.matches(node.metadata.labels)]
+def _members(declared: Declaration, cluster: CheckedCluster) -> list[Node]:
+    selector = selector_from_labels(declared.node_selector)
+    return [node for node in cluster.nodes.values() if selector.matches(node.metadata.labels)]
 
 
-def _bounds(said: Declaration, members: Sequence[Node]) -> Iterator[Finding]:
-    group, size = group_of(said), len(members)
+def _bounds(declared: Declaration, members: Sequence[Node]) -> Iterator[Finding]:
+    group, size = group_of(declared), len(members)
     if size < group.min_size:
-        text = f"group {group.id} has {size} of at least {plural(group.min_size, 'node')}"
-        yield found(SMALL, "NodeGroup", [Example(group.id)], text, about=group.id)
+        text = f"group {group.id} has {plural(size, 'node')}, below its minimum of {group.min_size}"
+        yield make_finding(SMALL, "NodeGroup", [Example(group.id)], text, about=group.id)
 
 
-def _full(said: Declaration, members: Sequence[Node], subject: CheckedCluster) -> Iterator[Finding]:
-    if said.max_size is None or len(members) < said.max_size:
+def _full(
+    declared: Declaration, members: Sequence[Node], cluster: CheckedCluster
+) -> Iterator[Finding]:
+    if declared.max_size is None or len(members) < declared.max_size:
         return
-    waiting = list(_would_fit(said, subject))
+    waiting = list(_would_fit(declared, cluster))
     if waiting:
-        most = plural(said.max_size, "node")
-        text = f"group {said.group} is at its maximum of {most}, and {plural(len(waiting), 'pod')}"
-        text += " would fit another"
-        yield found(FULL, "Pod", map(Example, waiting), text, about=said.group)
+        most = plural(declared.max_size, "node")
+        text = f"group {declared.group} is at its maximum of {most}, and"
+        text += f" {plural(len(waiting), 'pending pod')} would fit on another node of it"
+        yield make_finding(FULL, "Pod", map(Example, waiting), text, about=declared.group)
 
 
-def _would_fit(said: Declaration, subject: CheckedCluster) -> Iterator[str]:
-    """The pods that fit nowhere, and would fit a node of a group."""
+def _would_fit(declared: Declaration, cluster: CheckedCluster) -> Iterator[str]:
+    """Yield the unschedulable pods that would fit on a new node of a group."""
     try:
-        promised = template_from(said)
-    except NotOfferedError:
+        promised = template_from(declared)
+    except UnimplementedError:
         return
-    template, name = batches.Template(promised.node, promised.csi_node), f"next of {said.group}"
-    waiting = subject.waiting  # as things are without that node
-    with subject.snapshot.fork():
-        batches.add_node(subject.snapshot, template, name)
+    template, name = (
+        batches.NodeTemplate(promised.node, promised.csi_node),
+        f"next of {declared.group}",
+    )
+    waiting = cluster.waiting  # computed before the node is added
+    with cluster.snapshot.fork():
+        batches.add_node(cluster.snapshot, template, name)
         for one in waiting:
-            pod = subject.pods[one.pods[0]]
-            if one.waiting.cause in BUYABLE and not subject.snapshot.refusal(pod, name):
-                yield from (key for key in one.pods if subject.tells_of(key))
+            pod = cluster.pods[one.pods[0]]
+            if one.reason.cause in SOLVED_BY_NODE and not cluster.snapshot.refusal(pod, name):
+                yield from (key for key in one.pods if cluster.reports(key))
 
 
 def _template(
-    said: Declaration,
+    declared: Declaration,
     members: Sequence[Node],
     csinodes: dict[str, CSINode],
-    subject: CheckedCluster,
+    cluster: CheckedCluster,
 ) -> Iterator[Finding]:
     try:
-        template = template_from(said)
-    except NotOfferedError:
+        template = template_from(declared)
+    except UnimplementedError:
         return
-    settled = [one for one in members if not subject.is_young(one.metadata.creation_timestamp)]
-    told: Counter[str] = Counter()
+    settled = [one for one in members if not cluster.is_young(one.metadata.creation_timestamp)]
+    fields: Counter[str] = Counter()
     examples = []
     for node in settled:
         differences = list(_differences(template, node, csinodes.get(node.name)))
-        told.update(one.partition(":")[0] for one in differences)
+        fields.update(one.partition(":")[0] for one in differences)
         if differences:
             examples.append(Example(node.name, "; ".join(differences)))
     if examples:
-        what = ", ".join(name for name, _ in told.most_common(4))
+        what = ", ".join(name for name, _ in fields.most_common(4))
         nodes = f"{len(examples):,} of {plural(len(settled), 'node')}"
-        text = f"the template of group {said.group} is unlike {nodes}: {what}"
-        yield found(LIES, "Node", examples, text, about=said.group)
+        text = f"the template of group {declared.group} differs from {nodes}: {what}"
+        yield make_finding(MISMATCH, "Node", examples, text, about=declared.group)
 
 
 def _differences(template: TemplateNodeInfo, node: Node, csinode: CSINode | None) -> Iterator[str]:
-    """What is promised and not there, and what keeps pods away that nobody told of."""
+    """Yield what the template has and the node does not, and taints that it lacks."""
     yield from _amounts(template.node, node)
     labels = node.metadata.labels
     for key, value in sorted(template.node.metadata.labels.items()):
         if not key.startswith("kubernetes.io/hostname") and labels.get(key) != value:
-            yield f"label {key}: promised {value}, is {labels.get(key, 'not there')}"
-    hidden = _taints(node) - _taints(template.node)
-    yield from (f"taint {one[0]}: not promised" for one in sorted(hidden))
+            yield f"label {key}: template {value}, node {labels.get(key, 'has none')}"
+    extra = _taints(node) - _taints(template.node)
+    yield from (f"taint {one[0]}: not in the template" for one in sorted(extra))
     if template.csi_node is not None and csinode is not None:
         yield from _limits(template.csi_node, csinode)
 
 
-def _amounts(promised: Node, node: Node) -> Iterator[str]:
-    """Whatever a node has less of than was promised."""
-    for name, written in sorted(promised.status.allocatable.items()):
+def _amounts(template: Node, node: Node) -> Iterator[str]:
+    """Yield the resources of which the node has less than the template."""
+    for name, written in sorted(template.status.allocatable.items()):
         real = node.status.allocatable.get(name, "0")
         if not is_attach_limit(name) and _more(written, real):
-            yield f"{name}: promised {written}, has {real}"
+            yield f"{name}: template {written}, node {real}"
 
 
 def _more(one: Quantity, other: Quantity) -> bool:
@@ -187,7 +200,7 @@ def _more(one: Quantity, other: Quantity) -> bool:
 
 
 def _taints(node: Node) -> set[tuple[str, str]]:
-    """The taints that keep pods away, but for those that come and go with a node's state."""
+    """Return the taints that repel pods, without those that follow from node conditions."""
     return {
         (one.key, one.effect)
         for one in node.spec.taints
@@ -195,14 +208,14 @@ def _taints(node: Node) -> set[tuple[str, str]]:
     }
 
 
-def _limits(promised: CSINode, csinode: CSINode) -> Iterator[str]:
+def _limits(template: CSINode, csinode: CSINode) -> Iterator[str]:
     real = csi_limits(csinode)
-    for driver, count in sorted(csi_limits(promised).items()):
+    for driver, count in sorted(csi_limits(template).items()):
         if driver not in real:
-            yield f"{driver}: promised, is not registered"
+            yield f"{driver}: in the template, not registered on the node"
         elif count != real[driver]:
-            yield f"{driver}: promised {_said(count)}, takes {_said(real[driver])}"
+            yield f"{driver}: template {_limit(count)}, node {_limit(real[driver])}"
 
 
-def _said(count: int | None) -> str:
-    return "any number of volumes" if count is None else str(count)
+def _limit(count: int | None) -> str:
+    return "unlimited" if count is None else str(count)

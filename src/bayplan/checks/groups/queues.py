@@ -1,4 +1,4 @@
-"""Queues that take no work, or can never admit what waits in them."""
+"""Queues that admit nothing, or can never admit the groups that wait in them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from bayplan.checks.cluster import CheckedCluster
-from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, who
+from bayplan.checks.findings import (
+    CheckKind,
+    Example,
+    Finding,
+    Severity,
+    clause,
+    make_finding,
+    plural,
+)
 from bayplan.kube.nodes import Node
-from bayplan.kube.queueing import PodGroup, Queue
 from bayplan.kube.resources import PODS
-from bayplan.queues import NOTHING, Resources, Why
+from bayplan.kube.volcano import PodGroup, Queue
+from bayplan.queues import NOTHING, Resources, WaitCode
+from bayplan.queues.queue_snapshot import QueueSnapshot, QueueView, WaitingGroup
 from bayplan.queues.resources import AmountError, node_amounts, read_amounts, write_amount
-from bayplan.queues.survey import QueueView, Survey, WaitingGroup
 
 UNKNOWN = CheckKind(
     "QueueUnknown",
@@ -25,7 +33,7 @@ UNKNOWN = CheckKind(
 BROKEN = CheckKind(
     "QueueBroken",
     Severity.ERROR,
-    "a queue takes no work: its parents lead nowhere or in a circle, or its amounts cannot be read",
+    "a queue is invalid: a parent is missing or they form a cycle, or its amounts cannot be parsed",
     "It and the queues below it admit nothing.",
     "kubectl edit queue NAME",
     (Queue,),
@@ -34,18 +42,18 @@ CONTRADICTION = CheckKind(
     "QueueContradiction",
     Severity.WARNING,
     "a queue's amounts contradict each other, or those of the queues below it",
-    "Guarantee goes before deserved, and capability before both: somebody gets less than is"
-    " written.",
+    "Capability takes precedence over guarantee, and guarantee over deserved: a queue gets less"
+    " than is configured.",
     "kubectl edit queue NAME",
     (Queue,),
 )
 NEVER = CheckKind(
     "QueueNeverAdmits",
     Severity.ERROR,
-    "a group asks for more than its queue may ever have, even when it is empty",
-    "The group waits for ever; in a fifo queue, so does everybody behind it.",
-    "Raise spec.capability of the queue (or of the one above it that is in the way), or make the"
-    " group smaller. bayplan queues -o wide shows both.",
+    "a group requests more than the capability of its queue, even if the queue is empty",
+    "The group waits forever; in a fifo queue, so do all groups behind it.",
+    "Raise spec.capability of the queue (or of the parent that limits it), or make the group"
+    " smaller. bayplan queues -o wide shows both.",
     (Queue, PodGroup),
 )
 CLOSED = CheckKind(
@@ -60,9 +68,9 @@ CLOSED = CheckKind(
 NOT_A_LEAF = CheckKind(
     "QueueNotALeaf",
     Severity.ERROR,
-    "groups are in a queue that has queues below it",
-    "Only the lowest queues take groups: these are never admitted.",
-    "Name one of the queues below it in spec.queue of the PodGroup.",
+    "groups are in a queue that has child queues",
+    "Only leaf queues admit groups: these are never admitted.",
+    "Set spec.queue of the PodGroup to one of the child queues.",
     (Queue,),
 )
 NO_GROUP = CheckKind(
@@ -70,80 +78,83 @@ NO_GROUP = CheckKind(
     Severity.ERROR,
     "pods name a PodGroup that does not exist",
     "They are never admitted.",
-    "Create the PodGroup, or take the annotation off the pods' template.",
+    "Create the PodGroup, or remove the annotation from the pods' template.",
     (PodGroup,),
 )
 GUARANTEES = CheckKind(
     "GuaranteesBeyondNodes",
     Severity.WARNING,
-    "queues are guaranteed more than all nodes have together",
-    "Not every queue can have what it was promised unless nodes are added.",
-    "Lower the guarantees, or see that the autoscaler's groups can grow so far.",
+    "the guarantees of queues exceed the capacity of all nodes",
+    "Not every queue can get its guarantee unless nodes are added.",
+    "Lower the guarantees, or make sure that the node groups can grow enough.",
     (Queue, Node),
 )
 KINDS = (UNKNOWN, BROKEN, CONTRADICTION, NEVER, CLOSED, NOT_A_LEAF, NO_GROUP, GUARANTEES)
 BY_REASON = {
-    Why.UNKNOWN_QUEUE: (UNKNOWN, "in a queue that does not exist"),
-    Why.CLOSED: (CLOSED, "in a queue that is not open"),
-    Why.NOT_A_LEAF: (NOT_A_LEAF, "in a queue that has queues below it"),
-    Why.BAD_GROUP: (NO_GROUP, "whose PodGroup does not exist"),
+    WaitCode.UNKNOWN_QUEUE: (UNKNOWN, "in a queue that does not exist"),
+    WaitCode.CLOSED: (CLOSED, "in a queue that is not open"),
+    WaitCode.NOT_A_LEAF: (NOT_A_LEAF, "in a queue that has child queues"),
+    WaitCode.BAD_GROUP: (NO_GROUP, "whose PodGroup does not exist"),
 }
 
 
-def find(subject: CheckedCluster) -> Iterator[Finding]:
-    """What the survey of the queues tells; nothing where there are none."""
-    survey = subject.queues
-    if survey is None:
+def find(cluster: CheckedCluster) -> Iterator[Finding]:
+    """Yield findings about queues and the groups that wait in them."""
+    snapshot = cluster.queues
+    if snapshot is None:
         return
-    for view in survey.queues:
+    for view in snapshot.queues:
         yield from _of_queue(view)
-    yield from _of_groups(survey, subject)
-    yield from _guarantees(survey, subject)
+    yield from _of_groups(snapshot, cluster)
+    yield from _guarantees(snapshot, cluster)
 
 
 def _of_queue(view: QueueView) -> Iterator[Finding]:
     name, problems = view.node.name, sorted(set(view.problems))
     if view.node.broken:
-        text = f"queue {name} takes no work: {view.node.broken}"
-        yield found(BROKEN, "Queue", [Example(name)], text, about=name, advice=_edit(name))
+        text = f"queue {name} is invalid: {view.node.broken}"
+        yield make_finding(BROKEN, "Queue", [Example(name)], text, about=name, advice=_edit(name))
     elif problems:
         text = f"queue {name}: {'; '.join(problems)}"
-        yield found(CONTRADICTION, "Queue", [Example(name)], text, about=name, advice=_edit(name))
+        yield make_finding(
+            CONTRADICTION, "Queue", [Example(name)], text, about=name, advice=_edit(name)
+        )
 
 
 def _edit(name: str) -> str:
     return f"kubectl edit queue {name}"
 
 
-def _of_groups(survey: Survey, subject: CheckedCluster) -> Iterator[Finding]:
-    quotas = {view.node.name: view.quota.real_capability for view in survey.queues}
-    refused: defaultdict[tuple[Why, str], list[WaitingGroup]] = defaultdict(list)
+def _of_groups(snapshot: QueueSnapshot, cluster: CheckedCluster) -> Iterator[Finding]:
+    quotas = {view.node.name: view.quota.real_capability for view in snapshot.queues}
+    refused: defaultdict[tuple[WaitCode, str], list[WaitingGroup]] = defaultdict(list)
     never: defaultdict[str, list[Example]] = defaultdict(list)
-    least = _least(subject)
-    for one in (one for one in survey.waiting() if subject.tells_of(one.group)):
-        if one.why in BY_REASON:
-            refused[one.why, one.queue].append(one)
+    least = _least(cluster)
+    for one in (one for one in snapshot.waiting() if cluster.reports(one.group)):
+        if one.code in BY_REASON:
+            refused[one.code, one.queue].append(one)
         elif one.queue in quotas:
-            asks = one.asks.most(least.get(one.group, NOTHING))
-            if told := _too_much(asks, quotas[one.queue]):
-                never[one.queue].append(Example(one.group, f"{told}{_such_as(one)}"))
+            asks = one.request.most(least.get(one.group, NOTHING))
+            if excess := _excess(asks, quotas[one.queue]):
+                never[one.queue].append(Example(one.group, f"{excess}{_such_as(one)}"))
     for (why, queue), groups in refused.items():
         kind, where = BY_REASON[why]
-        text = f"{who(len(groups), 'group', 'wait')} {where}: {queue}"
-        yield found(kind, "PodGroup", map(_example, groups), text, about=queue)
+        text = f"{clause(len(groups), 'group', 'wait')} {where}: {queue}"
+        yield make_finding(kind, "PodGroup", map(_example, groups), text, about=queue)
     for queue, examples in never.items():
-        text = f"{who(len(examples), 'group', 'wait')} for more than queue {queue} may ever have"
-        yield found(NEVER, "PodGroup", examples, text, about=queue)
+        request = clause(len(examples), "group", "request")
+        text = f"{request} more than queue {queue} can ever have"
+        yield make_finding(NEVER, "PodGroup", examples, text, about=queue)
 
 
 def _example(group: WaitingGroup) -> Example:
     return Example(group.group, plural(len(group.pods), "pod"))
 
 
-def _least(subject: CheckedCluster) -> dict[str, Resources]:
-    """What groups that have not begun want to see free before they do."""
+def _least(cluster: CheckedCluster) -> dict[str, Resources]:
+    """Return the minResources of groups that have not started, by group."""
     found_by_key: dict[str, Resources] = {}
-    for one in subject.all(PodGroup):
+    for one in cluster.all(PodGroup):
         if one.spec.min_resources and one.status.phase in {"", "Pending"}:
             try:
                 found_by_key[one.key] = read_amounts(one.spec.min_resources)
@@ -152,8 +163,8 @@ def _least(subject: CheckedCluster) -> dict[str, Resources]:
     return found_by_key
 
 
-def _too_much(asks: Resources, quota: Resources) -> str:
-    """What is asked for beyond a quota; empty if nothing is."""
+def _excess(asks: Resources, quota: Resources) -> str:
+    """Return the requests that exceed a quota; empty if none does."""
     return ", ".join(
         f"{name} {write_amount(name, asks[name])} of {write_amount(name, quota[name])}"
         for name in sorted(asks.over(quota, asks))
@@ -161,19 +172,20 @@ def _too_much(asks: Resources, quota: Resources) -> str:
 
 
 def _such_as(group: WaitingGroup) -> str:
-    """A pod of a group, whose own name may say little."""
+    """Return the number of pods and one of them, since group names are often generated."""
     return f" ({plural(len(group.pods), 'pod')} such as {group.pods[0]})" if group.pods else ""
 
 
-def _guarantees(survey: Survey, subject: CheckedCluster) -> Iterator[Finding]:
-    promised = sum((one.quota.guarantee for one in survey.queues if one.depth == 1), NOTHING)
-    there = sum(map(node_amounts, subject.all(Node)), NOTHING)
-    over = sorted(name for name in promised.over(there, promised) if name != PODS)
+def _guarantees(snapshot: QueueSnapshot, cluster: CheckedCluster) -> Iterator[Finding]:
+    guaranteed = sum((one.quota.guarantee for one in snapshot.queues if one.depth == 1), NOTHING)
+    capacity = sum(map(node_amounts, cluster.all(Node)), NOTHING)
+    over = sorted(name for name in guaranteed.over(capacity, guaranteed) if name != PODS)
     if over:
-        told = _too_much(Resources({name: promised[name] for name in over}), there)
-        who = [
+        excess = _excess(Resources({name: guaranteed[name] for name in over}), capacity)
+        queues = [
             Example(one.node.name)
-            for one in survey.queues
+            for one in snapshot.queues
             if one.depth == 1 and any(one.quota.guarantee[name] for name in over)
         ]
-        yield found(GUARANTEES, "Queue", who, f"queues are guaranteed more than there is: {told}")
+        text = f"the guarantees of queues exceed the capacity of all nodes: {excess}"
+        yield make_finding(GUARANTEES, "Queue", queues, text)

@@ -1,4 +1,4 @@
-"""Claims, volumes and classes of places where there is no node, and pods of nodes that are gone."""
+"""Volumes, claims and classes that no node can use, and pods on nodes that do not exist."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from bayplan.checks.cluster import CheckedCluster
-from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural
+from bayplan.checks.findings import CheckKind, Example, Finding, Severity, make_finding, plural
 from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorTerm
 from bayplan.kube.pods import Pod
 from bayplan.kube.selectors import compile_node_selector
@@ -21,49 +21,49 @@ from bayplan.kube.storage import (
 VOLUME = CheckKind(
     "VolumeOutOfReach",
     Severity.WARNING,
-    "a volume that belongs to a claim can be reached from no node",
-    "Whatever uses the claim fits nowhere until there is a node in the right place.",
-    "Add a node there: kubectl get pv NAME -o jsonpath='{.spec.nodeAffinity}' says where. If the"
-    " node of a local volume is gone for good, so is what was on it: delete claim and volume.",
+    "the node affinity of a bound volume matches no node",
+    "Pods that use the claim are unschedulable until there is a matching node.",
+    "Add a matching node: kubectl get pv NAME -o jsonpath='{.spec.nodeAffinity}' shows its labels."
+    " If the node of a local volume is gone for good, its data is lost: delete claim and volume.",
     (Node, PersistentVolume),
 )
 CLASS = CheckKind(
     "ClassOutOfReach",
     Severity.WARNING,
-    "claims wait that are of a class whose allowedTopologies match no node",
-    "No volume is made that a node could reach, and the claims' pods fit nowhere.",
-    "Add a node there, or correct the class's allowedTopologies (it has to be made anew).",
+    "claims wait for volumes of a class whose allowedTopologies match no node",
+    "No volume is provisioned, and the claims' pods are unschedulable.",
+    "Add a matching node, or recreate the class with other allowedTopologies.",
     (Node, StorageClass, PersistentVolumeClaim),
 )
 CLAIM = CheckKind(
     "ClaimForGoneNode",
     Severity.WARNING,
-    "a claim waits for its volume to be made for a node that is gone",
-    "The provisioner cannot tell where the volume is to be, and the claim stays Pending.",
-    f"kubectl annotate pvc NAME {SELECTED_NODE}- lets the scheduler choose again.",
+    "a claim waits for a volume on a selected node that does not exist",
+    "The provisioner cannot find the node's topology, and the claim stays Pending.",
+    f"Let the scheduler select a node again: kubectl annotate pvc NAME {SELECTED_NODE}-",
     (Node, PersistentVolumeClaim),
 )
 POD = CheckKind(
     "PodOnGoneNode",
     Severity.WARNING,
     "a pod is bound to a node that does not exist",
-    "It does not run, and a StatefulSet makes no other in its place.",
-    "kubectl delete pod NAME --grace-period=0 --force, once the machine is certainly gone.",
+    "It does not run, and a StatefulSet does not replace it.",
+    "Make sure that the machine is gone, then: kubectl delete pod NAME --grace-period=0 --force",
     (Node, Pod),
 )
 KINDS = (VOLUME, CLASS, CLAIM, POD)
 
 
-def find(subject: CheckedCluster) -> Iterator[Finding]:
-    """Claims, volumes and classes out of reach of every node, and pods of nodes that are gone."""
-    yield from _volumes(subject)
-    yield from _classes(subject)
-    yield from _claims(subject)
-    yield from _pods(subject)
+def find(cluster: CheckedCluster) -> Iterator[Finding]:
+    """Yield findings about volumes, classes, claims and pods that need a missing node."""
+    yield from _volumes(cluster)
+    yield from _classes(cluster)
+    yield from _claims(cluster)
+    yield from _pods(cluster)
 
 
 class _Labels:
-    """Nodes by label, so that not every node is asked of every volume."""
+    """An index of nodes by label, so that not every volume is compared with every node."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._all = list(nodes)
@@ -73,10 +73,10 @@ class _Labels:
                 self._having[label].append(node)
 
     def reach(self, selector: NodeSelector) -> bool:
-        """Whether a node matches."""
+        """Return whether a node matches."""
         matcher = compile_node_selector(selector)
         if matcher.errors:
-            return True  # what cannot be read is not this group's trouble
+            return True  # invalid selectors are not reported here
         return any(
             matcher.matches(node)
             for term in selector.node_selector_terms
@@ -84,7 +84,7 @@ class _Labels:
         )
 
     def _likely(self, term: NodeSelectorTerm) -> list[Node]:
-        """Nodes among which are all that a term matches: the fewest that are easily found."""
+        """Return a small superset of the nodes that a term matches."""
         found_by_label = [
             [node for value in one.values for node in self._having.get((one.key, value), ())]
             for one in term.match_expressions
@@ -93,7 +93,7 @@ class _Labels:
         return min(found_by_label, key=len, default=self._all)
 
     def allow(self, terms: Iterable[TopologySelectorTerm]) -> bool:
-        """Whether a node is where a class makes volumes."""
+        """Return whether a node matches the allowedTopologies of a class."""
         return any(
             all(
                 node.metadata.labels.get(one.key) in one.values
@@ -104,10 +104,10 @@ class _Labels:
         )
 
 
-def _volumes(subject: CheckedCluster) -> Iterator[Finding]:
-    labels, known = _Labels(subject.nodes.values()), dict[str, bool]()
+def _volumes(cluster: CheckedCluster) -> Iterator[Finding]:
+    labels, known = _Labels(cluster.nodes.values()), dict[str, bool]()
     examples = []
-    for volume in subject.all(PersistentVolume):
+    for volume in cluster.all(PersistentVolume):
         affinity, claim = volume.spec.node_affinity, volume.spec.claim_ref
         if claim is None or affinity is None or affinity.required is None:
             continue
@@ -119,52 +119,52 @@ def _volumes(subject: CheckedCluster) -> Iterator[Finding]:
         if not known[written]:
             examples.append(Example(volume.name, f"claim {claim.namespace}/{claim.name}"))
     if examples:
-        text = f"{plural(len(examples), 'volume')} that no node can reach"
-        yield found(VOLUME, "PersistentVolume", examples, text)
+        text = f"{plural(len(examples), 'volume')} whose node affinity matches no node"
+        yield make_finding(VOLUME, "PersistentVolume", examples, text)
 
 
-def _classes(subject: CheckedCluster) -> Iterator[Finding]:
-    labels = _Labels(subject.nodes.values())
+def _classes(cluster: CheckedCluster) -> Iterator[Finding]:
+    labels = _Labels(cluster.nodes.values())
     out = {
         one.name
-        for one in subject.all(StorageClass)
+        for one in cluster.all(StorageClass)
         if one.allowed_topologies and not labels.allow(one.allowed_topologies)
     }
     waiting: defaultdict[str, list[Example]] = defaultdict(list)
-    for claim in subject.all(PersistentVolumeClaim):
+    for claim in cluster.all(PersistentVolumeClaim):
         name = claim.spec.storage_class_name or ""
-        if name in out and not claim.spec.volume_name and subject.tells_of(claim.key):
+        if name in out and not claim.spec.volume_name and cluster.reports(claim.key):
             waiting[name].append(Example(claim.key))
     for name, claims in sorted(waiting.items()):
-        text = f"{plural(len(claims), 'claim')} of class {name}, for which there is no node"
-        yield found(CLASS, "PersistentVolumeClaim", claims, text, about=name)
+        text = f"{plural(len(claims), 'claim')} of class {name}, whose topologies match no node"
+        yield make_finding(CLASS, "PersistentVolumeClaim", claims, text, about=name)
 
 
-def _claims(subject: CheckedCluster) -> Iterator[Finding]:
+def _claims(cluster: CheckedCluster) -> Iterator[Finding]:
     examples = [
         Example(claim.key, f"selected for node {node}")
-        for claim in subject.all(PersistentVolumeClaim)
+        for claim in cluster.all(PersistentVolumeClaim)
         if not claim.spec.volume_name
-        and subject.tells_of(claim.key)
+        and cluster.reports(claim.key)
         and (node := claim.metadata.annotations.get(SELECTED_NODE, ""))
-        and node not in subject.nodes
-        and not subject.is_young(claim.metadata.creation_timestamp)
+        and node not in cluster.nodes
+        and not cluster.is_young(claim.metadata.creation_timestamp)
     ]
     if examples:
-        text = f"{plural(len(examples), 'claim')} to be made for nodes that are gone"
-        yield found(CLAIM, "PersistentVolumeClaim", examples, text)
+        text = f"{plural(len(examples), 'claim')} with a selected node that does not exist"
+        yield make_finding(CLAIM, "PersistentVolumeClaim", examples, text)
 
 
-def _pods(subject: CheckedCluster) -> Iterator[Finding]:
+def _pods(cluster: CheckedCluster) -> Iterator[Finding]:
     examples = [
         Example(pod.key, f"node {pod.spec.node_name}")
-        for pod in subject.all(Pod)
+        for pod in cluster.all(Pod)
         if pod.spec.node_name
-        and subject.tells_of(pod.key)
-        and pod.spec.node_name not in subject.nodes
+        and cluster.reports(pod.key)
+        and pod.spec.node_name not in cluster.nodes
         and not pod.is_terminal
-        and not subject.is_young(pod.metadata.creation_timestamp)
+        and not cluster.is_young(pod.metadata.creation_timestamp)
     ]
     if examples:
-        text = f"{plural(len(examples), 'pod')} on nodes that are gone"
-        yield found(POD, "Pod", examples, text)
+        text = f"{plural(len(examples), 'pod')} on nodes that do not exist"
+        yield make_finding(POD, "Pod", examples, text)

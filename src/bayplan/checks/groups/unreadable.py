@@ -1,25 +1,33 @@
-"""What was read and could not be used: whatever is said of a cluster is said without it."""
+"""Invalid objects, which all other checks ignore."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from bayplan.checks.cluster import CheckedCluster
-from bayplan.checks.finding import CheckKind, Example, Finding, Severity, found, plural, shortened
+from bayplan.checks.findings import (
+    CheckKind,
+    Example,
+    Finding,
+    Severity,
+    make_finding,
+    plural,
+    shortened,
+)
 
 LEFT_OUT = CheckKind(
     "ObjectsLeftOut",
     Severity.WARNING,
-    "objects cannot be used: a field has a value that it cannot have",
-    "Nothing that is said here counts them, and other programs stumble over them too.",
-    "Correct them; each message names the field and the value.",
+    "objects are invalid: a field has a value that is not allowed",
+    "They are ignored by all checks and commands, and may break other programs.",
+    "Correct them; each message has the field and the value.",
 )
 KINDS = (LEFT_OUT,)
 
 
-def find(subject: CheckedCluster) -> Iterator[Finding]:
-    """The objects that were left out."""
-    examples = [Example(one.identity, shortened(str(one))) for one in subject.left_out]
+def find(cluster: CheckedCluster) -> Iterator[Finding]:
+    """Yield a finding about the objects that were ignored."""
+    examples = [Example(one.identity, shortened(str(one))) for one in cluster.left_out]
     if examples:
-        text = f"{plural(len(examples), 'object')} that cannot be used"
-        yield found(LEFT_OUT, "object", examples, text)
+        text = f"{plural(len(examples), 'invalid object')}"
+        yield make_finding(LEFT_OUT, "object", examples, text)

@@ -1,4 +1,4 @@
-"""Which cloud to ask, and what happens if it does not answer."""
+"""The connection to a cloud provider over gRPC."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import EXIT_NO, BadInput
 from bayplan.cli.text.output import notices, printable
-from bayplan.nodegroups import InvalidRequestError, NodeGroupError, NotFoundError, Provider
+from bayplan.nodegroups import InvalidRequestError, NodeGroupError, NodeGroupNotFoundError, Provider
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
 from bayplan.nodegroups.externalgrpc.config import VARIABLE, read_config
 
@@ -21,20 +21,22 @@ Cloud = Annotated[
     str,
     Parameter(
         show_default=False,
-        help="The cloud: its socket, or a cloud-config file as Cluster Autoscaler takes it; else"
-        f" ${VARIABLE}, which `bayplan up --cloud-address` and `--cloud-socket` print.",
+        help="The cloud: its socket, or a cloud-config file in Cluster Autoscaler's format; by"
+        f" default ${VARIABLE}, which `bayplan up --cloud-address` and `--cloud-socket` print.",
     ),
 ]
 
 
 def ask(cloud: str, work: Callable[[Provider], Awaitable[int]]) -> int:
-    """Ask the cloud; if it refuses, say so and give the exit code for "no"."""
+    """Run work with the provider; report its errors and return the exit code."""
     place = cloud or os.environ.get(VARIABLE, "")
     if not place:
-        raise BadInput(f"which cloud? give --cloud, or export {VARIABLE} as `bayplan up` prints it")
+        raise BadInput(
+            f"no cloud given: use --cloud, or export {VARIABLE} as `bayplan up` prints it"
+        )
     try:
         return asyncio.run(_ask(Path(place.removeprefix("unix:")), work))
-    except (NotFoundError, InvalidRequestError, ConfigFileError) as problem:
+    except (NodeGroupNotFoundError, InvalidRequestError, ConfigFileError) as problem:
         raise BadInput(printable(str(problem))) from problem
     except NodeGroupError as problem:
         notices().print(f"error: {printable(str(problem))}", style="red")

@@ -1,6 +1,6 @@
-"""`bayplan cloud fail` and `recover`: faults that come and go by hand.
+"""`bayplan cloud fail` and `recover`: inject and end faults.
 
-They are entries of one ConfigMap, as kubectl would write them; the simulation follows it.
+Faults are entries of one ConfigMap, which the simulation watches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Kubeconfig = Annotated[
     Path | None,
     Parameter(
         show_default=False,
-        help="The kubeconfig of the simulated cluster; else $KUBECONFIG, as `bayplan up` prints.",
+        help="The kubeconfig of the simulated cluster; by default $KUBECONFIG, which `bayplan up`"
+        " prints.",
     ),
 ]
 
@@ -49,12 +50,12 @@ def fail(  # noqa: PLR0913 - one for each option of the command
     name: str = "",
     kubeconfig: Kubeconfig = None,
 ) -> int:
-    """Let something go wrong, until `bayplan cloud recover`.
+    """Inject a fault, until `bayplan cloud recover`.
 
     Parameters
     ----------
     kind
-        What goes wrong.
+        The kind of fault.
     group
         Only for this node group.
     zone
@@ -64,20 +65,20 @@ def fail(  # noqa: PLR0913 - one for each option of the command
     driver
         Only for this CSI driver.
     delay
-        How much longer a slow start takes, such as 10m.
+        The additional delay of a slow start, such as 10m.
     period
-        How long a flapping node takes from well to well, such as 2m.
+        The period of a flapping node, such as 2m.
     name
-        What to call the fault; else its kind and whom it strikes.
+        The name of the fault; by default its kind and target.
     """
     aims = {"node": node, "group": group, "driver": driver, "zone": zone}
     fields = {"kind": kind, **aims, "delay": delay, "period": period}
-    said = {key: value for key, value in fields.items() if value}
+    fault = {key: value for key, value in fields.items() if value}
     name = name or "-".join([kind, *(aim for aim in aims.values() if aim)])
     _check(name)
 
     async def work(client: Client) -> int:
-        await _put(client, {name: json.dumps(said)})
+        await _put(client, {name: json.dumps(fault)})
         show([f"{name}: until `bayplan cloud recover {name}`"])
         return EXIT_OK
 
@@ -90,14 +91,14 @@ def recover(
     kubeconfig: Kubeconfig = None,
     output: Output = Format.table,
 ) -> int:
-    """End faults, or list those there are.
+    """End faults, or list the active ones.
 
     Parameters
     ----------
     names
-        The faults to end; without any, they are only listed.
+        The faults to end; without any, the active ones are listed.
     all_
-        End all of them.
+        End all faults.
     """
 
     async def work(client: Client) -> int:
@@ -106,7 +107,7 @@ def recover(
         unknown = [name for name in ending if name not in found]
         if unknown:
             known = ", ".join(found) or "none"
-            raise BadInput(f"there is no fault {unknown[0]!r}; there are: {known}")
+            raise BadInput(f"unknown fault {unknown[0]!r}; active faults: {known}")
         if ending:
             await _put(client, dict.fromkeys(ending))
         _show({name: text for name, text in found.items() if name not in ending}, output)
@@ -117,7 +118,7 @@ def recover(
 
 def _check(name: str) -> None:
     if not _NAME.fullmatch(name):
-        raise BadInput(f"--name {printable(name)}: letters, digits, '-', '_' and '.' only")
+        raise BadInput(f"--name {printable(name)}: must have only letters, digits, '-', '_', '.'")
 
 
 def _with_cluster(kubeconfig: Path | None, work: Callable[[Client], Awaitable[int]]) -> int:
@@ -134,7 +135,7 @@ async def _connected(kubeconfig: Path | None, work: Callable[[Client], Awaitable
     async with connect(kubeconfig) as client:
         version = await client.version()
         if not is_embedded(version.git_version):
-            raise BadInput(f"{client.access.server} is not a simulated cluster; nothing was done")
+            raise BadInput(f"{client.access.server} is not a simulated cluster; nothing changed")
         return await work(client)
 
 

@@ -1,4 +1,4 @@
-"""`bayplan cloud list`: groups, or the instances of one."""
+"""`bayplan cloud list`: node groups, or the instances of one group."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bayplan.cli.errors import EXIT_OK
 from bayplan.cli.options.cluster import Output
 from bayplan.cli.text.output import Format, emit, show, table
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     Instance,
-    NodeGroup,
+    NodeGroupNotFoundError,
     NodeRef,
-    NotFoundError,
-    NotOfferedError,
     Provider,
+    UnimplementedError,
 )
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ FAILED = "failed"
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One group."""
+    """A node group with its size, instance states and price."""
 
-    group: NodeGroup
+    group: CloudNodeGroup
     target: int
     states: Counter[str]
     price: float | None
-    """By the hour; None if the provider does not say."""
+    """Per hour; None if the provider has no price."""
 
 
 def list_groups(group: str = "", /, *, cloud: Cloud = "", output: Output = Format.table) -> int:
@@ -59,11 +59,11 @@ def list_groups(group: str = "", /, *, cloud: Cloud = "", output: Output = Forma
 
 
 def state_of(instance: Instance) -> str:
-    """An instance's state, as people are told of it."""
+    """Return an instance's state as it is shown."""
     return instance.state.value if instance.error is None else FAILED
 
 
-async def _line(provider: Provider, group: NodeGroup) -> _Line:
+async def _line(provider: Provider, group: CloudNodeGroup) -> _Line:
     target = await provider.target_size(group.id)
     states = Counter(state_of(one) for one in await provider.instances(group.id))
     return _Line(group, target, states, await _price(provider, group.id))
@@ -74,7 +74,7 @@ async def _price(provider: Provider, group: str) -> float | None:
     try:
         node = NodeRef.of((await provider.template(group)).node)
         return await provider.node_price(node, now, now + timedelta(hours=1))
-    except (NotOfferedError, NotFoundError):
+    except (UnimplementedError, NodeGroupNotFoundError):
         return None
 
 

@@ -1,4 +1,4 @@
-"""`bayplan cloud resize`: a group gets the size that a person wants."""
+"""`bayplan cloud resize`: set the size of a node group."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ _ORDER = {FAILED: 0, "creating": 1, "running": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Resize:
-    """What has to be done for a size."""
+class ResizePlan:
+    """The number of instances to add, or the instances to remove."""
 
-    buy: int = 0
-    give_back: tuple[str, ...] = ()
+    add: int = 0
+    remove: tuple[str, ...] = ()
 
 
 def resize(group: str, size: int, /, *, cloud: Cloud = "") -> int:
-    """Buy or give back instances until a group has a size.
+    """Add or remove instances until a node group has the given size.
 
     Parameters
     ----------
     group
         The node group.
     size
-        How many instances it is to have, between its bounds.
+        The number of instances, within the group's bounds.
     """
     if size < 0:
-        raise BadInput(f"{size}: a group cannot have less than 0 instances")
+        raise BadInput(f"{size}: the size must be 0 or more")
 
     async def work(provider: Provider) -> int:
         target = await provider.target_size(group)
         plan = plan_resize(target, size, await provider.instances(group))
-        if plan.buy:
-            await provider.increase(group, plan.buy)
-        if plan.give_back:
-            await provider.delete_nodes(group, [NodeRef(one, one) for one in plan.give_back])
-        show([_said(group, target, size, plan)])
+        if plan.add:
+            await provider.increase(group, plan.add)
+        if plan.remove:
+            await provider.delete_nodes(group, [NodeRef(one, one) for one in plan.remove])
+        show([_summary(group, target, size, plan)])
         return EXIT_OK
 
     return ask(cloud, work)
 
 
-def plan_resize(target: int, size: int, instances: Sequence[Instance]) -> Resize:
-    """Buy what is missing, or give back what is least of a loss: the newest of the worst."""
+def plan_resize(target: int, size: int, instances: Sequence[Instance]) -> ResizePlan:
+    """Plan to add missing instances, or to remove failed, then starting, then the newest ones."""
     if size >= target:
-        return Resize(buy=size - target)
+        return ResizePlan(add=size - target)
     newest = [one for one in instances[::-1] if one.state is not InstanceState.DELETING]
     worst = sorted(newest, key=lambda one: _ORDER[state_of(one)])
-    return Resize(give_back=tuple(one.provider_id for one in worst[: target - size]))
+    return ResizePlan(remove=tuple(one.provider_id for one in worst[: target - size]))
 
 
-def _said(group: str, target: int, size: int, plan: Resize) -> str:
-    if plan.buy:
-        return f"{group}: {target} -> {size}, bought {plan.buy}"
-    if plan.give_back:
-        return f"{group}: {target} -> {size}, gave back {', '.join(plan.give_back)}"
-    return f"{group}: has {size} already"
+def _summary(group: str, target: int, size: int, plan: ResizePlan) -> str:
+    if plan.add:
+        return f"{group}: {target} -> {size}, added {plan.add}"
+    if plan.remove:
+        return f"{group}: {target} -> {size}, removed {', '.join(plan.remove)}"
+    return f"{group}: size is already {size}"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from bayplan.base.clock import WallClock
 from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.connection import Connection, with_runtime
+from bayplan.cli.images.connection import RuntimeConnection, with_runtime
 from bayplan.cli.images.output import (
     Format,
     complain,
@@ -18,11 +18,11 @@ from bayplan.cli.images.output import (
     shown_handler,
 )
 from bayplan.cli.options.flags import Switch
-from bayplan.images.collection import (
-    CollectionPolicy,
-    Collector,
+from bayplan.images.image_gc import (
+    ImageGCManager,
+    ImageGCPolicy,
+    ImageGCResult,
     InvalidDiskCapacityError,
-    Outcome,
     probe_disk,
 )
 from bayplan.images.runtime.cri import CriRuntime
@@ -31,37 +31,37 @@ from bayplan.images.runtime.objects import with_gate
 
 async def collect(  # noqa: PLR0913 - one for each option of the command
     *,
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     output: Format = "table",
     high: int = 85,
     low: int = 80,
     unused: Switch = False,
     dry_run: Switch = False,
 ) -> int:
-    """Remove images that nobody uses, if the disk is full enough.
+    """Remove unused images if the disk usage is over the threshold.
 
     Parameters
     ----------
     output
-        For people, or for programs.
+        The output format.
     high
-        Percent of the disk from which on images are removed.
+        Percent of disk usage from which images are removed.
     low
-        Percent of the disk down to which images are removed.
+        Percent of disk usage down to which images are removed.
     unused
-        Remove every image that nobody uses, whatever the disk says.
+        Remove all unused images, at any disk usage.
     dry_run
         Only show what would be removed.
     """
-    connection = connection or Connection()
+    connection = connection or RuntimeConnection()
     try:
-        policy = CollectionPolicy(high, low, minimum_age=timedelta(0))
+        policy = ImageGCPolicy(high, low, minimum_age=timedelta(0))
     except ValueError as error:
         raise BadInput(str(error)) from error
 
     async def work(cri: CriRuntime) -> int:
         seen = with_gate(cri, enabled=connection.use_handlers)
-        collector = Collector(seen, WallClock(), policy, probe_disk)
+        collector = ImageGCManager(seen, WallClock(), policy, probe_disk)
         round_of = collector.remove_unused if unused else collector.collect
         try:
             outcome = await round_of(dry_run=dry_run)
@@ -69,12 +69,12 @@ async def collect(  # noqa: PLR0913 - one for each option of the command
             complain(str(error))
             return EXIT_NO
         _show(outcome, await cri.default_handler(), output, dry_run=dry_run)
-        return EXIT_NO if outcome.failed or outcome.fell_short else EXIT_OK
+        return EXIT_NO if outcome.failed or outcome.is_short_of_space else EXIT_OK
 
     return await with_runtime(connection, work)
 
 
-def _show(outcome: Outcome, default_handler: str, output: str, *, dry_run: bool) -> None:
+def _show(outcome: ImageGCResult, default_handler: str, output: str, *, dry_run: bool) -> None:
     if output != "table":
         show_data(_data(outcome, dry_run=dry_run), output)
         return
@@ -96,7 +96,7 @@ def _show(outcome: Outcome, default_handler: str, output: str, *, dry_run: bool)
         complain(f"{key}: {problem}")
 
 
-def _data(outcome: Outcome, *, dry_run: bool) -> dict[str, JsonValue]:
+def _data(outcome: ImageGCResult, *, dry_run: bool) -> dict[str, JsonValue]:
     disk = outcome.disk
     return {
         "dryRun": dry_run,

@@ -1,4 +1,4 @@
-"""Where the runtime is, and what happens if it does not answer."""
+"""The connection to the container runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from cyclopts import Parameter
 
 from bayplan.cli.errors import EXIT_NO, BadInput
 from bayplan.cli.images.output import complain, warn
-from bayplan.images.agent.housekeeping import WARNING, GateLedger, UnreadableGateStateError
+from bayplan.images.agent.image_gc_loop import (
+    CLEAN_UP_WARNING,
+    GateStateFile,
+    UnreadableGateStateError,
+)
 from bayplan.images.runtime.cri import DEFAULT_TIMEOUT, CriRuntime
 from bayplan.images.runtime.objects import RuntimeCallError
 from bayplan.kube.gates import RUNTIME_CLASS_IN_IMAGE_CRI_API, FeatureGates, GateError
@@ -23,27 +27,27 @@ DEFAULT_SOCKET = "/run/bayplan/cri.sock"
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Connection:
-    """The runtime to talk to."""
+class RuntimeConnection:
+    """The container runtime."""
 
     socket: Annotated[str, Parameter(name=["--socket", "-r"], show_default=False)] = ""
-    """Any CRI socket, as a path or a URL; else $CONTAINER_RUNTIME_ENDPOINT, else
+    """Any CRI socket, as a path or a URL; by default $CONTAINER_RUNTIME_ENDPOINT, else
     /run/bayplan/cri.sock."""
     timeout: float = DEFAULT_TIMEOUT
-    """Seconds to wait for an answer; a pull may take as long as it takes."""
+    """Seconds to wait for a response; pulls have no timeout."""
     feature_gates: str = ""
-    """RuntimeClassInImageCriApi=false knows no handlers."""
+    """Feature gates; RuntimeClassInImageCriApi=false disables runtime handlers."""
     state_dir: Path = Path("/var/lib/bayplan")
-    """Where the node's agent remembers pulls and the gate's last state."""
+    """The folder in which the node's agent records pulls and the last state of the gate."""
 
     @property
     def endpoint(self) -> str:
-        """The socket to dial."""
+        """The socket to connect to."""
         return self.socket or os.environ.get(ENDPOINT_VARIABLE, "") or DEFAULT_SOCKET
 
     @property
     def use_handlers(self) -> bool:
-        """Whether the gate lets handlers be spoken of."""
+        """Whether the feature gate enables handlers."""
         try:
             gates = FeatureGates.parse(self.feature_gates)
         except GateError as error:
@@ -51,17 +55,19 @@ class Connection:
         return gates.enabled(RUNTIME_CLASS_IN_IMAGE_CRI_API)
 
     def checked_handler(self, handler: str) -> str:
-        """The handler, if the gate lets one be named."""
+        """Return the handler; BadInput if the feature gate is off."""
         if handler and not self.use_handlers:
-            raise BadInput("--runtime: RuntimeClassInImageCriApi is off, no handler can be named")
+            raise BadInput(
+                "--runtime: needs the feature gate RuntimeClassInImageCriApi, which is off"
+            )
         return handler
 
 
 async def with_runtime(
-    connection: Connection | None, work: Callable[[CriRuntime], Awaitable[int]]
+    connection: RuntimeConnection | None, work: Callable[[CriRuntime], Awaitable[int]]
 ) -> int:
-    """Do something with the runtime; if it fails, say so and give the exit code for "no"."""
-    connection = connection or Connection()
+    """Run work with the runtime; report its errors and return the exit code."""
+    connection = connection or RuntimeConnection()
     if connection.timeout <= 0:
         raise BadInput(f"--timeout {connection.timeout:g}: must be more than 0 seconds")
     _warn_of_debt(connection.state_dir)
@@ -74,11 +80,11 @@ async def with_runtime(
 
 
 def _warn_of_debt(state_dir: Path) -> None:
-    """Whoever looks at a node's images should know that some may be the wrong ones."""
+    """Warn that images may be of the wrong platform after the feature gate was changed."""
     try:
-        owed = GateLedger.in_state_dir(state_dir).owed
+        needs_clean_up = GateStateFile.in_state_dir(state_dir).needs_clean_up
     except UnreadableGateStateError as error:
         warn(str(error))
         return
-    if owed:
-        warn(WARNING)
+    if needs_clean_up:
+        warn(CLEAN_UP_WARNING)

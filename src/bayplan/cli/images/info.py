@@ -1,4 +1,4 @@
-"""`bayplan images info`: all about an image, or about the runtime and its image filesystem."""
+"""`bayplan images info`: details of an image, or of the runtime and its image filesystem."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.connection import Connection, with_runtime
+from bayplan.cli.images.connection import RuntimeConnection, with_runtime
 from bayplan.cli.images.lookup import find, image_to_pull
 from bayplan.cli.images.offers import show_offers
 from bayplan.cli.images.output import (
@@ -29,33 +29,33 @@ async def info(  # noqa: PLR0913 - one for each option of the command
     /,
     *,
     runtime: str = "",
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     output: Format = "table",
     platform: Switch = False,
     config: Path | None = None,
 ) -> int:
-    """Show all that the runtime tells of an image; without one, of itself.
+    """Show details of an image; without one, of the runtime.
 
     Parameters
     ----------
     image
-        A name, or an id (or its beginning).
+        A name, or an ID or its prefix.
     runtime
-        The runtime handler; without it, the default one.
+        The runtime handler; by default the runtime's default one.
     output
-        For people, or for programs.
+        The output format.
     platform
-        Show what an index would give each handler, or the one of --runtime.
+        Show which manifest of the image's index each handler, or that of --runtime, would get.
     config
-        With --platform: a containerd configuration with the handlers; without it, the runtime is
-        asked.
+        With --platform, a containerd configuration with the handlers; by default they are read from
+        the runtime.
     """
-    connection = connection or Connection()
+    connection = connection or RuntimeConnection()
     handler = connection.checked_handler(runtime)
     if platform:
         return await show_offers(image_to_pull(image), connection, config, handler, output)
     if config is not None:
-        raise BadInput("--config: only --platform reads it")
+        raise BadInput("--config: needs --platform")
 
     async def about_image(cri: CriRuntime) -> int:
         key = await find(cri, image, handler)
@@ -99,14 +99,14 @@ async def _show_runtime(cri: CriRuntime, output: str) -> None:
         show_data(data, output)
         return
     say(f"Runtime: {version.name} {version.version} (CRI {version.api_version})")
-    say(f"Handlers: {', '.join(name or '(default)' for name in handlers) or 'not said'}")
+    say(f"Handlers: {', '.join(name or '(default)' for name in handlers) or 'unknown'}")
     for usage in filesystems:
         say(f"Images: {human_size(usage.used_bytes)}, {usage.inodes_used} inodes")
         say(f"On: {usage.mountpoint}")
 
 
 def _parsed(text: str) -> JsonValue:
-    """Runtimes give JSON texts; whatever is none is shown as it is."""
+    """Parse JSON text of the runtime; other text is returned unchanged."""
     try:
         parsed: JsonValue = json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`bayplan images list`: what the runtime holds, one line for each name and handler."""
+"""`bayplan images list`: the images of the runtime, one line for each name and handler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from bayplan.cli.errors import EXIT_OK
-from bayplan.cli.images.connection import Connection, with_runtime
+from bayplan.cli.images.connection import RuntimeConnection, with_runtime
 from bayplan.cli.images.lookup import matches
 from bayplan.cli.images.output import (
     Format,
@@ -53,33 +53,33 @@ async def list_images(  # noqa: PLR0913 - one for each option of the command
     /,
     *,
     runtime: str | None = None,
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     output: Format = "table",
     digests: Switch = False,
     no_trunc: Switch = False,
     pinned: Switch = False,
     quiet: Switch = False,
 ) -> int:
-    """List images, with the runtime handler each is for.
+    """List images with their runtime handlers.
 
     Parameters
     ----------
     image
-        Only images of this name, repository or (beginning of an) id.
+        Only images of this name, repository, or ID or its prefix.
     runtime
-        Only images of this runtime handler; "" is the default one.
+        Only images of this runtime handler; "" for the default one.
     output
-        For people, or for programs.
+        The output format.
     digests
         Show digests.
     no_trunc
-        Show whole ids.
+        Show full IDs.
     pinned
         Show which images are pinned.
     quiet
-        Print ids only.
+        Print only IDs.
     """
-    connection = connection or Connection()
+    connection = connection or RuntimeConnection()
     connection.checked_handler(runtime or "")
     columns = _Columns(digests, no_trunc, pinned, connection.use_handlers)
 

@@ -1,4 +1,4 @@
-"""Finding an image by what a user types: a name, an id, or the beginning of an id."""
+"""Finds an image by its name, its ID, or a prefix of its ID."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID_BEGINNING = re.compile(r"(?:sha256:)?(?P<hex>[0-9a-f]{3,64})")
 
 
 def image_to_pull(text: str) -> str:
-    """The name with its default tag; what is no name is the user's mistake."""
+    """Return the name with its default tag; BadInput if it is invalid."""
     try:
         return with_default_tag(text)
     except InvalidReferenceError as error:
@@ -28,7 +28,7 @@ def image_to_pull(text: str) -> str:
 
 
 def matches(image: Image, text: str) -> bool:
-    """Whether an image is meant: by a name, by a repository, or by the beginning of its id."""
+    """Return whether the text is a name, the repository or an ID prefix of an image."""
     beginning = _ID_BEGINNING.fullmatch(text)
     if beginning and image.id.removeprefix("sha256:").startswith(beginning["hex"]):
         return True
@@ -42,7 +42,7 @@ def matches(image: Image, text: str) -> bool:
 
 
 async def find(runtime: CriRuntime, text: str, handler: str) -> ImageKey | None:
-    """The one image that is meant, for a handler; None, with the reason said, if there is none."""
+    """Return the one image of a handler that matches; None, with an error printed, if none does."""
     wanted = image_id(text) or text
     image = await runtime.image_status(ImageSpec(wanted, handler))
     if image is not None:
@@ -61,13 +61,13 @@ def _by_id_beginning(image: Image, text: str) -> bool:
 
 async def _why_not(runtime: CriRuntime, text: str, handler: str, candidates: int) -> str:
     if candidates > 1:
-        return f"{text}: {candidates} images have an id that begins so"
+        return f"{text}: ambiguous, {candidates} images have an ID with this prefix"
     images = await runtime.list_images()
     default = await runtime.default_handler()
     elsewhere = _handlers_of((image for image in images if matches(image, text)), default)
     whose = f"runtime handler {handler!r}" if handler else "the default runtime handler"
-    hint = f"; it is here for {elsewhere}, see --runtime" if elsewhere else ""
-    return f"{text}: no such image for {whose}{hint}"
+    hint = f"; it exists for {elsewhere}, see --runtime" if elsewhere else ""
+    return f"{text}: image not found for {whose}{hint}"
 
 
 def _handlers_of(images: Iterable[Image], default: str) -> str:

@@ -1,4 +1,4 @@
-"""`bayplan images info --platform`: what an index would give each handler, without pulling."""
+"""`bayplan images info --platform`: the manifest of an index for each handler, without pulling."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import msgspec
 
 from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.connection import Connection
+from bayplan.cli.images.connection import RuntimeConnection
 from bayplan.cli.images.output import complain, human_size, show_data, show_table
-from bayplan.images.explain import Offer, explain
-from bayplan.images.handlers import Handler, Handlers, UnknownHandlerError
-from bayplan.images.platforms import Matcher, host_platform
-from bayplan.images.registry.client import Login, RegistryClient, Source
-from bayplan.images.registry.download import Pace
+from bayplan.images.explain import HandlerSelection, explain
+from bayplan.images.handlers import RuntimeHandler, RuntimeHandlers, UnknownHandlerError
+from bayplan.images.platforms import PlatformMatcher, host_platform
+from bayplan.images.registry.client import PullSource, RegistryClient, RegistryLogin
+from bayplan.images.registry.download import MinimumRate
 from bayplan.images.registry.errors import PullError, Retrier, image_to_pull
-from bayplan.images.registry.transport import Timeouts, Transport
+from bayplan.images.registry.transport import RegistryTimeouts, RegistryTransport
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import RuntimeCallError
-from bayplan.images.settings import Settings, load_settings
+from bayplan.images.settings import CriSettings, load_settings
 
 
 class _Configured(msgspec.Struct, rename="camel"):
-    """What our service tells of its handlers."""
+    """The handlers in the status of our CRI server."""
 
     default_runtime_name: str
-    runtimes: dict[str, Matcher]
+    runtimes: dict[str, PlatformMatcher]
 
 
 async def show_offers(
-    image: str, connection: Connection, config: Path | None, handler: str, output: str
+    image: str, connection: RuntimeConnection, config: Path | None, handler: str, output: str
 ) -> int:
-    """Say what each handler would get; exits with 1 if one of them would get nothing."""
+    """Show the manifest that each handler would get; exits with 1 if one would get none."""
     settings = _read(config) if config else await _asked(connection)
     names = [handler] if handler else settings.handlers.names()
     try:
@@ -42,7 +42,7 @@ async def show_offers(
     except UnknownHandlerError as error:
         raise BadInput(f"--runtime: {error}") from error
     try:
-        source = Source(image_to_pull(image), Login(keyring=settings.keyring))
+        source = PullSource(image_to_pull(image), RegistryLogin(keyring=settings.keyring))
         async with _registry(settings) as registry:
             offers = await explain(registry, source, handlers)
     except PullError as error:
@@ -52,37 +52,37 @@ async def show_offers(
     return EXIT_NO if any(offer.problem for offer in offers) else EXIT_OK
 
 
-def _read(config: Path) -> Settings:
+def _read(config: Path) -> CriSettings:
     try:
         return load_settings(config, host_platform())
     except (ValueError, OSError) as error:
         raise BadInput(f"--config {config}: {error}") from error
 
 
-async def _asked(connection: Connection) -> Settings:
-    """The handlers of the runtime, if it tells; else one handler for this machine's platform."""
+async def _asked(connection: RuntimeConnection) -> CriSettings:
+    """Return the runtime's handlers; if unknown, one handler for this machine's platform."""
     fallback = load_settings(None, host_platform())
     try:
         async with CriRuntime(connection.endpoint, connection.timeout) as runtime:
-            told = (await runtime.status_info()).get("config", "")
-        configured = msgspec.json.decode(told, type=_Configured)
+            config = (await runtime.status_info()).get("config", "")
+        configured = msgspec.json.decode(config, type=_Configured)
     except (RuntimeCallError, msgspec.DecodeError):
         return fallback
-    handlers = [Handler(name, matcher) for name, matcher in configured.runtimes.items()]
-    named = Handlers(configured.default_runtime_name, handlers)
+    handlers = [RuntimeHandler(name, matcher) for name, matcher in configured.runtimes.items()]
+    named = RuntimeHandlers(configured.default_runtime_name, handlers)
     return msgspec.structs.replace(fallback, handlers=named)
 
 
 @asynccontextmanager
-async def _registry(settings: Settings) -> AsyncIterator[RegistryClient]:
-    transport = Transport(Timeouts())
+async def _registry(settings: CriSettings) -> AsyncIterator[RegistryClient]:
+    transport = RegistryTransport(RegistryTimeouts())
     try:
-        yield RegistryClient(transport, Retrier(), Pace(), settings.hosts_directory)
+        yield RegistryClient(transport, Retrier(), MinimumRate(), settings.hosts_directory)
     finally:
         await transport.close()
 
 
-def _show(offers: list[Offer], default: str, output: str) -> None:
+def _show(offers: list[HandlerSelection], default: str, output: str) -> None:
     if output != "table":
         show_data({"offers": [_data(offer, default) for offer in offers]}, output)
         return
@@ -102,7 +102,7 @@ def _show(offers: list[Offer], default: str, output: str) -> None:
             complain(f"{offer.handler}: {offer.problem}")
 
 
-def _data(offer: Offer, default: str) -> dict[str, JsonValue]:
+def _data(offer: HandlerSelection, default: str) -> dict[str, JsonValue]:
     return {
         "runtimeHandler": offer.handler,
         "default": offer.handler == default,

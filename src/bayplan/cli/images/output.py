@@ -1,4 +1,4 @@
-"""How answers about images are shown: rows for people, the CRI's own JSON for programs."""
+"""Output of image commands: tables as text, and the CRI's JSON format."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 def complain(message: str) -> None:
-    """Tell of a failure, on standard error."""
+    """Print an error on standard error."""
     notices().print(f"error: {printable(message)}", style="red")
 
 
 def warn(message: str) -> None:
-    """Tell of something to be done, on standard error."""
+    """Print a warning on standard error."""
     notices().print(f"warning: {printable(message)}", style="yellow")
 
 
@@ -33,17 +33,17 @@ def say(line: str) -> None:
 
 
 def show_data(data: JsonValue, form: str) -> None:
-    """Print data for a program."""
+    """Print data as JSON or YAML."""
     emit(data, Style(form))
 
 
 def show_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns."""
+    """Print a table."""
     show([table(header, rows)])
 
 
 def human_size(size: int) -> str:
-    """A size in decimal units, as crictl writes it.
+    """Return a size in decimal units, in crictl's format.
 
     >>> human_size(4_261_550)
     '4.26MB'
@@ -56,12 +56,12 @@ def human_size(size: int) -> str:
 
 
 def shown_handler(handler: str, default: str) -> str:
-    """A handler's name; the default one's, if the runtime tells it."""
+    """Return a handler's name; for the default handler its name if known."""
     return handler or default or "(default)"
 
 
 def image_data(image: Image) -> dict[str, JsonValue]:
-    """An image as the CRI's JSON has it."""
+    """Return an image in the CRI's JSON format."""
     return {
         "id": image.id,
         "repoTags": list(image.tags),
@@ -75,7 +75,7 @@ def image_data(image: Image) -> dict[str, JsonValue]:
 
 
 def filesystem_data(usage: FilesystemUsage) -> dict[str, JsonValue]:
-    """A filesystem as the CRI's JSON has it."""
+    """Return a filesystem in the CRI's JSON format."""
     return {
         "timestamp": str(usage.timestamp_ns),
         "fsId": {"mountpoint": usage.mountpoint},

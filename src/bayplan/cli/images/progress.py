@@ -1,4 +1,4 @@
-"""Bars for a pull: one for each layer, on a terminal only."""
+"""Progress bars of a pull: one for each layer, only on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHORT_DIGEST = len("sha256:") + 12
 
 @asynccontextmanager
 async def pull_bars(socket: str, spec: ImageSpec) -> AsyncIterator[None]:
-    """Show how far the pull has come while the context lasts."""
+    """Show the progress of a pull."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

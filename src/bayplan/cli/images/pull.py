@@ -6,7 +6,7 @@ import base64
 from pathlib import Path
 
 from bayplan.cli.errors import EXIT_OK, BadInput
-from bayplan.cli.images.connection import Connection, with_runtime
+from bayplan.cli.images.connection import RuntimeConnection, with_runtime
 from bayplan.cli.images.lookup import image_to_pull
 from bayplan.cli.images.output import Format, say, show_data
 from bayplan.cli.images.progress import pull_bars
@@ -20,7 +20,7 @@ async def pull(  # noqa: PLR0913 - one for each option of the command
     /,
     *,
     runtime: str = "",
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     output: Format = "table",
     creds: str = "",
     auth: str = "",
@@ -32,22 +32,22 @@ async def pull(  # noqa: PLR0913 - one for each option of the command
     Parameters
     ----------
     image
-        The name; `:latest` if it has neither tag nor digest.
+        The name; `:latest` is added if it has neither tag nor digest.
     runtime
-        The runtime handler whose platform decides which manifest of an index is pulled; without
-        it, the default one.
+        The runtime handler, whose platform selects the manifest of an image index; by default the
+        runtime's default one.
     output
-        For people, or for programs.
+        The output format.
     creds
-        USER:PASSWORD. Visible to others on this machine; --docker-config is not.
+        USER:PASSWORD. Visible to other users of this machine; prefer --docker-config.
     auth
         base64 of USER:PASSWORD, as in Docker's config.json.
     docker_config
-        A Docker config.json; the credentials that fit the image are tried in turn.
+        A Docker config.json; all credentials that match the image are tried in turn.
     annotation
         Annotations for the runtime, as --annotation.KEY VALUE.
     """
-    connection = connection or Connection()
+    connection = connection or RuntimeConnection()
     name = image_to_pull(image)
     handler = connection.checked_handler(runtime)
     offers = _offers(name, creds, auth, docker_config)
@@ -65,7 +65,7 @@ async def pull(  # noqa: PLR0913 - one for each option of the command
 
 
 async def _pull_in_turn(cri: CriRuntime, spec: ImageSpec, offers: list[RegistryAuth]) -> str:
-    """Credentials are tried in turn; the last one's error is the one that counts."""
+    """Pull with each of the credentials in turn; the error of the last one is raised."""
     async with pull_bars(cri.socket, spec):
         for offer in offers[:-1]:
             try:

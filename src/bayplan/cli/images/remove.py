@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.connection import Connection, with_runtime
+from bayplan.cli.images.connection import RuntimeConnection, with_runtime
 from bayplan.cli.images.lookup import find
 from bayplan.cli.images.output import complain, say
 from bayplan.cli.options.flags import Switch
-from bayplan.images.collection import used_by_containers
+from bayplan.images.image_gc import used_by_containers
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import ImageKey, ImageSpec, RuntimeCallError
 
@@ -15,7 +15,7 @@ from bayplan.images.runtime.objects import ImageKey, ImageSpec, RuntimeCallError
 async def remove(
     *images: str,
     runtime: str = "",
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     all_images: Switch = False,
     prune: Switch = False,
 ) -> int:
@@ -24,18 +24,19 @@ async def remove(
     Parameters
     ----------
     images
-        Names, or ids (or their beginnings).
+        Names, or IDs or their prefixes.
     runtime
-        The runtime handler; without it, the default one. Other handlers' images stay.
+        The runtime handler; by default the runtime's default one. Images of other handlers are
+        kept.
     all_images
         Every image of the handler that is not pinned.
     prune
         Every image of the handler that is neither pinned nor in use.
     """
-    connection = connection or Connection()
+    connection = connection or RuntimeConnection()
     handler = connection.checked_handler(runtime)
     if bool(images) + all_images + prune != 1:
-        raise BadInput("name images, or give one of --all-images and --prune")
+        raise BadInput("give images, or one of --all-images and --prune")
 
     async def work(cri: CriRuntime) -> int:
         if images:

@@ -1,4 +1,4 @@
-"""`bayplan images reset`: the clean-up after RuntimeClassInImageCriApi was switched, in one go."""
+"""`bayplan images reset`: clean up after RuntimeClassInImageCriApi was changed."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from cyclopts import Parameter
 from bayplan.base.clock import WallClock
 from bayplan.base.values import JsonValue
 from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
-from bayplan.cli.images.connection import Connection, with_runtime
+from bayplan.cli.images.connection import RuntimeConnection, with_runtime
 from bayplan.cli.images.output import Format, complain, say, show_data, warn
 from bayplan.cli.options.access import ClusterAccess
 from bayplan.cli.options.flags import Switch
 from bayplan.client.errors import ClientError
-from bayplan.images.agent.housekeeping import GateLedger, UnreadableGateStateError
-from bayplan.images.agent.live import LiveWorkloads
-from bayplan.images.agent.reset import PATIENCE, Reset, ResetReport
-from bayplan.images.credentials.memory import PullMemory, Verification
-from bayplan.images.credentials.records import RecordFiles
+from bayplan.images.agent.image_gc_loop import GateStateFile, UnreadableGateStateError
+from bayplan.images.agent.live import LiveNodePods
+from bayplan.images.agent.reset import WAIT_SECONDS, ImageReset, ResetReport
+from bayplan.images.credentials.pull_manager import CredentialVerification, ImagePullManager
+from bayplan.images.credentials.records import PullRecordFiles
 from bayplan.images.runtime.cri import CriRuntime
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ResetScope:
     """What is cleaned up."""
 
     node: str = ""
-    """Restart this node's pods that have a runtime class; without it no pod is touched."""
+    """Restart this node's pods that have a runtime class; by default no pods are restarted."""
     bare_pods: Switch = False
-    """Also delete pods that no controller would bring back."""
-    patience: float = PATIENCE
-    """Seconds to wait for the pods' images to be out of use."""
+    """Also delete pods without a controller, which are not recreated."""
+    patience: float = WAIT_SECONDS
+    """Seconds to wait until the pods' images are no longer in use."""
 
 
 async def reset(
     *,
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     cluster: ClusterAccess | None = None,
-    scope: Scope | None = None,
+    scope: ResetScope | None = None,
     output: Format = "table",
     dry_run: Switch = False,
 ) -> int:
-    """Clean up after the gate RuntimeClassInImageCriApi was switched.
+    """Clean up after the feature gate RuntimeClassInImageCriApi was changed.
 
     Parameters
     ----------
     output
-        For people, or for programs.
+        The output format.
     dry_run
         Only show what would be done.
     """
-    scope, connection = scope or Scope(), connection or Connection()
+    scope, connection = scope or ResetScope(), connection or RuntimeConnection()
     access, state_dir = cluster or ClusterAccess(), connection.state_dir
 
     async def work(cri: CriRuntime) -> int:
         async with AsyncExitStack() as stack:
             workloads = None
             if scope.node:
-                workloads = LiveWorkloads(await stack.enter_async_context(access.connect()))
+                workloads = LiveNodePods(await stack.enter_async_context(access.connect()))
             report = await _reset(cri, workloads, scope, state_dir).run(dry_run=dry_run)
         _show(report, scope, output, dry_run=dry_run)
         return EXIT_OK if report.complete else EXIT_NO
@@ -76,22 +76,22 @@ async def reset(
 
 
 def _reset(
-    cri: CriRuntime, workloads: LiveWorkloads | None, scope: Scope, state_dir: Path
-) -> Reset:
+    cri: CriRuntime, workloads: LiveNodePods | None, scope: ResetScope, state_dir: Path
+) -> ImageReset:
     clock = WallClock()
-    return Reset(
+    return ImageReset(
         runtime=cri,
-        memory=PullMemory(RecordFiles(state_dir), Verification(), clock),
-        ledger=GateLedger.in_state_dir(state_dir),
+        pull_manager=ImagePullManager(PullRecordFiles(state_dir), CredentialVerification(), clock),
+        gate_file=GateStateFile.in_state_dir(state_dir),
         clock=clock,
         workloads=workloads,
         node=scope.node,
         without_controller=scope.bare_pods,
-        patience=scope.patience,
+        wait_seconds=scope.patience,
     )
 
 
-def _show(report: ResetReport, scope: Scope, output: str, *, dry_run: bool) -> None:
+def _show(report: ResetReport, scope: ResetScope, output: str, *, dry_run: bool) -> None:
     if output != "table":
         show_data(_data(report, dry_run=dry_run), output)
         return
@@ -100,13 +100,13 @@ def _show(report: ResetReport, scope: Scope, output: str, *, dry_run: bool) -> N
         say(f"pod {pod.key}: {would}restarted")
     for key in report.removed:
         say(f"image {key}: {would}removed")
-    say(f"pull records: {'would be ' if dry_run else f'{report.records_forgotten} '}forgotten")
+    say(f"pull records: {'would be ' if dry_run else f'{report.records_forgotten} '}deleted")
     for pod in report.pods.leave:
-        warn(f"pod {pod.key}: left alone, no controller would bring it back (see --bare-pods)")
+        warn(f"pod {pod.key}: not deleted, since it has no controller (see --bare-pods)")
     for key in report.remaining:
         warn(f"image {key}: {report.failed.get(key, 'still in use')}")
     if not scope.node:
-        warn("no pods were restarted; name the node with --node")
+        warn("no pods were restarted; give the node with --node")
 
 
 def _data(report: ResetReport, *, dry_run: bool) -> dict[str, JsonValue]:

@@ -1,9 +1,9 @@
-"""`bayplan images status`: whether an image is there for a runtime handler."""
+"""`bayplan images status`: whether an image exists for a runtime handler."""
 
 from __future__ import annotations
 
 from bayplan.cli.errors import EXIT_NO, EXIT_OK
-from bayplan.cli.images.connection import Connection, with_runtime
+from bayplan.cli.images.connection import RuntimeConnection, with_runtime
 from bayplan.cli.images.lookup import find
 from bayplan.cli.images.output import Format, human_size, image_data, say, show_data, shown_handler
 from bayplan.images.runtime.cri import CriRuntime
@@ -15,21 +15,21 @@ async def status(
     /,
     *,
     runtime: str = "",
-    connection: Connection | None = None,
+    connection: RuntimeConnection | None = None,
     output: Format = "table",
 ) -> int:
-    """Say whether an image is there; exits with 1 if it is not.
+    """Show whether an image exists; exits with 1 if it does not.
 
     Parameters
     ----------
     image
-        A name, or an id (or its beginning).
+        A name, or an ID or its prefix.
     runtime
-        The runtime handler; without it, the default one.
+        The runtime handler; by default the runtime's default one.
     output
-        For people, or for programs.
+        The output format.
     """
-    connection = connection or Connection()
+    connection = connection or RuntimeConnection()
     handler = connection.checked_handler(runtime)
 
     async def work(cri: CriRuntime) -> int:
@@ -47,7 +47,7 @@ async def status(
 
 
 def show_image(image: Image, default_handler: str) -> None:
-    """Print what is known of an image, a line each."""
+    """Print the fields of an image, one per line."""
     say(f"ID: {image.id}")
     for tag in image.tags:
         say(f"Tag: {tag}")

@@ -1,4 +1,4 @@
-"""Which cluster a command talks to, and what to do next where it cannot be asked."""
+"""The API server of a command, and what to do next if it cannot be reached."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from bayplan.client.errors import (
 )
 
 if TYPE_CHECKING:
-    from bayplan.client.client import Client, Tuning
+    from bayplan.client.client import Client, ClientOptions
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class ClusterAccess:
-    """The API server to talk to."""
+    """The API server."""
 
     kubeconfig: Path | None = None
-    """The kubeconfig; else $KUBECONFIG, the pod's service account, or ~/.kube/config."""
+    """The kubeconfig; by default $KUBECONFIG, the pod's service account, or ~/.kube/config."""
     context: str | None = None
     """The kubeconfig's context."""
 
-    def connect(self, tuning: Tuning | None = None) -> Client:
-        """A client of the cluster."""
-        # Commands about dumps have this class too, and need no client.
+    def connect(self, options: ClientOptions | None = None) -> Client:
+        """Return a client of the cluster."""
+        # Commands on dumps have these options too, and need no client.
         from bayplan.client.client import connect  # noqa: PLC0415
 
         try:
-            return connect(self.kubeconfig, context=self.context, tuning=tuning)
+            return connect(self.kubeconfig, context=self.context, options=options)
         except ConfigError as error:
             raise BadInput(str(error)) from error
 
@@ -61,8 +61,8 @@ _NEXT: tuple[tuple[type[ClientError], str], ...] = (
         UnreachableError,
         "is the cluster up, and the right one? `kubectl config view --minify` shows its server",
     ),
-    (TimedOutError, "the server is there and says nothing; --request-timeout waits longer"),
-    (DisconnectedError, "something between here and the server cut it; try again"),
+    (TimedOutError, "the server does not respond; raise --request-timeout to wait longer"),
+    (DisconnectedError, "the connection was interrupted; try again"),
     (
         UnauthorizedError,
         "the token or certificate in the kubeconfig is unknown or has expired; log in again",
@@ -76,15 +76,15 @@ _NEXT: tuple[tuple[type[ClientError], str], ...] = (
         MalformedError,
         "this does not look like a Kubernetes API server; check the server in the kubeconfig",
     ),
-    (TooLargeError, "no API server answers like that; check the server in the kubeconfig"),
+    (TooLargeError, "this is not an API server's response; check the server in the kubeconfig"),
     (ConfigError, _OR_DUMP),
 )
-"""What to do about errors, the first that is one."""
+"""What to do next, by type of error; the first match applies."""
 
 
 @contextmanager
 def reaching(server: str = "", *, takes_dumps: bool = True) -> Iterator[None]:
-    """BadInput with what to do next instead of the client's errors."""
+    """Convert client errors to BadInput with what to do next."""
     try:
         yield
     except ClientError as error:
@@ -92,8 +92,8 @@ def reaching(server: str = "", *, takes_dumps: bool = True) -> Iterator[None]:
 
 
 def explained(error: ClientError, server: str = "", *, takes_dumps: bool = True) -> str:
-    """What went wrong with which server, and what to do next."""
-    said = ": ".join(filter(None, (server, str(error))))
+    """Return the server, its error, and what to do next."""
+    message = ": ".join(filter(None, (server, str(error))))
     steps = (text for kind, text in _NEXT if isinstance(error, kind))
     next_step = next((text for text in steps if takes_dumps or text != _OR_DUMP), "")
-    return f"{said}; {next_step}" if next_step else said
+    return f"{message}; {next_step}" if next_step else message

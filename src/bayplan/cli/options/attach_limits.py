@@ -1,4 +1,4 @@
-"""Options about attach limits: what node agents publish, and what is expected of new nodes."""
+"""Options of attach limits: what node agents publish, and what new nodes will publish."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 from cyclopts import Parameter
 
-from bayplan.autoscaler.cloudstate.reader import Expects, as_it_is
+from bayplan.autoscaler.cloudstate.reader import AmendTemplate, unchanged
 from bayplan.base.configfiles import ConfigFileError
 from bayplan.cli.errors import BadInput
 from bayplan.cli.options.cluster import gates_from
@@ -16,32 +16,32 @@ from bayplan.cli.options.flags import Switch
 from bayplan.kube.attachtables import LimitsSection, PrefixName
 from bayplan.kube.gates import ATTACH_VOLUME_LIMIT
 from bayplan.node.agent import SettingsSource
-from bayplan.node.decision import expecting
+from bayplan.node.decision import expect_limits
 from bayplan.node.settings import SettingsFromFile, settings_of
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class LimitTerms:
-    """What is published as attach limits."""
+    """The values of published attach limits."""
 
     limits_prefix: PrefixName = "attachable-volumes"
-    """How keys begin: as Kubernetes had them, as they were proposed first, or both ways."""
+    """The prefix of the keys: Kubernetes' former one, the one first proposed, or both."""
     limits_file: Path | None = None
-    """Your own limits by plugin and instance type, as YAML; read again when it changes."""
+    """A YAML file of your own limits by plugin and instance type; reloaded when it changes."""
     reserve_root: bool = True
-    """Keep a place for the machine's own volume, where it takes one (EBS)."""
+    """Reserve an attach slot for the root volume, where it uses one (EBS)."""
     reserve_interfaces: int = 1
-    """Network interfaces that machines have, where they share places with volumes (EBS)."""
+    """The number of network interfaces, where they share attach slots with volumes (EBS)."""
     reserve_volumes: int = 0
-    """Keep so many more places free on every machine."""
+    """The number of further attach slots to reserve on every machine."""
 
     def settings(self, feature_gates: str, *, csi_nodes: bool = False) -> SettingsSource:
-        """What the agent is to go by."""
+        """Return the agent's settings."""
         if self.reserve_interfaces < 1:
-            raise BadInput("--reserve-interfaces: every machine has one at least")
+            raise BadInput("--reserve-interfaces: must be 1 or more")
         if self.reserve_volumes < 0:
-            raise BadInput("--reserve-volumes: cannot be negative")
+            raise BadInput("--reserve-volumes: must be 0 or more")
         section = LimitsSection(
             prefix=self.limits_prefix,
             reserve_root=self.reserve_root,
@@ -62,12 +62,12 @@ class LimitTerms:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """How attach limits are published."""
+    """Publishing of attach limits."""
 
     all_nodes: Switch = False
-    """Publish for every node of the cluster, not just for this one; replicas elect a leader."""
+    """Publish for all nodes of the cluster instead of this one; replicas elect a leader."""
     write_csinodes: Switch = False
-    """Write limits also into the CSINodes of drivers that say none themselves."""
+    """Also write limits to the CSINodes of drivers that report none."""
     terms: LimitTerms = field(default_factory=LimitTerms)
 
 
@@ -77,14 +77,14 @@ class ExpectedLimits:
     """Attach limits that new nodes will publish."""
 
     expect_limits: Switch = False
-    """Plan with the attach limits that `bayplan node-agent --limits` will publish on new nodes,
-    where a group's template says none; the options below are to be the same as there."""
+    """Plan with the attach limits that `bayplan node-agent --limits` will publish on new nodes, if
+    a group's template has none; give the options below the same values as there."""
     expect_limits_cloud: Literal["aws", "gce", "azure", "openstack"] | None = None
-    """Whose machines new nodes are; without it, their CSI drivers tell."""
+    """The cloud of new nodes; by default derived from their CSI drivers."""
     terms: LimitTerms = field(default_factory=LimitTerms)
 
-    def expects(self, feature_gates: str) -> Expects:
-        """What is added to templates."""
+    def expects(self, feature_gates: str) -> AmendTemplate:
+        """Return the function that adds limits to templates."""
         if not self.expect_limits:
-            return as_it_is
-        return expecting(self.terms.settings(feature_gates), self.expect_limits_cloud or "")
+            return unchanged
+        return expect_limits(self.terms.settings(feature_gates), self.expect_limits_cloud or "")

@@ -1,6 +1,4 @@
-"""What the commands that run daemons have in common: options, named as in Kubernetes' own daemons,
-the address that a daemon listens at, and the call of the runner (`bayplan.client.daemon`).
-"""
+"""Options of daemons, with the names of Kubernetes' own daemons, and how daemons are run."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from bayplan.base.durations import DurationError, parse_duration
 from bayplan.cli.errors import BadInput
 from bayplan.cli.text.output import printable
 from bayplan.client.daemon import DaemonProcess
-from bayplan.client.election import LeaderSettings, Timing
+from bayplan.client.election import LeaderElectionSettings, LeaseTiming
 from bayplan.client.logs import LogFormat, log_to_stderr
-from bayplan.client.serving.binding import ListenError
+from bayplan.client.serving.endpoints import ListenError
 from bayplan.kube.names import is_object_name
 
 
@@ -29,7 +27,7 @@ def run_daemon(process: DaemonProcess[Any]) -> int:
 
 
 def listen_address(listen: str, option: str = "--listen") -> tuple[str, int]:
-    """Host and port of ADDRESS:PORT; BadInput if it is none."""
+    """Parse ADDRESS:PORT; BadInput if it is invalid."""
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
         raise BadInput(f"{option} {listen}: must be ADDRESS:PORT")
@@ -37,7 +35,7 @@ def listen_address(listen: str, option: str = "--listen") -> tuple[str, int]:
 
 
 def show_decision(key: str, text: str) -> None:
-    """Show what would be done with an object."""
+    """Print the decision about an object in a dry run."""
     sys.stdout.write(f"{printable(key)}: {printable(text)}\n")
     sys.stdout.flush()
 
@@ -45,67 +43,73 @@ def show_decision(key: str, text: str) -> None:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """What is written to standard error."""
+    """Logging to standard error."""
 
     log_format: LogFormat = "text"
-    """Lines of text, or of JSON."""
+    """The log format: lines of text, or of JSON."""
     verbose: Annotated[bool, Parameter(name=["--verbose", "-v"], negative=())] = False
-    """Say every pod that was bound or refused."""
+    """Also log every pod that was bound or rejected."""
 
     def begin(self) -> None:
-        """Have all logs of this process written like that; our own in detail if verbose."""
+        """Configure the logs of this process; our own in detail if verbose."""
         log_to_stderr(self.log_format, verbose=self.verbose)
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class LeaderOptions:
-    """Replicas, of which one leads; what the configuration says counts unless said here."""
+    """Leader election between replicas; these flags override the configuration."""
 
     leader_elect: bool | None = None
-    """Lead only while holding the lease; on unless --config says otherwise."""
+    """Be active only while holding the lease; on by default, unless --config disables it."""
     leader_elect_resource_name: str | None = None
-    """The lease: cluster-autoscaler of an autoscaler, bayplan-node-limits of a node agent; of a
-    scheduler kube-scheduler if it serves pods of default-scheduler, else bayplan-scheduler."""
+    """The name of the lease; by default cluster-autoscaler for an autoscaler, bayplan-node-limits
+    for a node agent, and for a scheduler kube-scheduler if it serves default-scheduler, else
+    bayplan-scheduler."""
     leader_elect_resource_namespace: str | None = None
-    """Its namespace: kube-system."""
+    """The namespace of the lease; by default kube-system."""
     leader_elect_lease_duration: str | None = None
-    """How long others wait after the last renewal that they saw: 15s."""
+    """How long other replicas wait after the last observed renewal; by default 15s."""
     leader_elect_renew_deadline: str | None = None
-    """How long the leader tries to renew before it gives up: 10s."""
+    """How long the leader tries to renew the lease before it stops leading; by default 10s."""
     leader_elect_retry_period: str | None = None
-    """How long everybody waits between two tries: 2s."""
+    """The time between two attempts to acquire or renew the lease; by default 2s."""
 
-    def over(self, said: LeaderSettings) -> LeaderSettings:
-        """The settings, with what was said here."""
-        return LeaderSettings(
-            elect=said.elect if self.leader_elect is None else self.leader_elect,
-            namespace=_name(self.leader_elect_resource_namespace, said.namespace, "namespace"),
-            name=_name(self.leader_elect_resource_name, said.name, "name"),
-            timing=self._timing(said.timing),
+    def over(self, configured: LeaderElectionSettings) -> LeaderElectionSettings:
+        """Return the configured settings, overridden by these options."""
+        namespace = self.leader_elect_resource_namespace
+        return LeaderElectionSettings(
+            elect=configured.elect if self.leader_elect is None else self.leader_elect,
+            namespace=_name(namespace, configured.namespace, "namespace"),
+            name=_name(self.leader_elect_resource_name, configured.name, "name"),
+            timing=self._timing(configured.timing),
         )
 
-    def _timing(self, said: Timing) -> Timing:
-        lease = _seconds(self.leader_elect_lease_duration, said.lease_duration, "lease-duration")
-        renew = _seconds(self.leader_elect_renew_deadline, said.renew_deadline, "renew-deadline")
-        retry = _seconds(self.leader_elect_retry_period, said.retry_period, "retry-period")
+    def _timing(self, configured: LeaseTiming) -> LeaseTiming:
+        lease = _seconds(
+            self.leader_elect_lease_duration, configured.lease_duration, "lease-duration"
+        )
+        renew = _seconds(
+            self.leader_elect_renew_deadline, configured.renew_deadline, "renew-deadline"
+        )
+        retry = _seconds(self.leader_elect_retry_period, configured.retry_period, "retry-period")
         try:
-            return Timing(lease, renew, retry)
+            return LeaseTiming(lease, renew, retry)
         except ValueError as error:
             raise BadInput(f"--leader-elect: {error}") from None
 
 
-def _name(said: str | None, usual: str, what: str) -> str:
-    if said is None:
-        return usual
-    if not is_object_name(said):
+def _name(given: str | None, default: str, what: str) -> str:
+    if given is None:
+        return default
+    if not is_object_name(given):
         option = f"--leader-elect-resource-{what}"
-        raise BadInput(f"{option} {printable(said[:80])}: cannot be a name")
-    return said
+        raise BadInput(f"{option} {printable(given[:80])}: not a valid name")
+    return given
 
 
-def _seconds(said: str | None, usual: float, what: str) -> float:
+def _seconds(given: str | None, default: float, what: str) -> float:
     try:
-        return usual if said is None else parse_duration(said)
+        return default if given is None else parse_duration(given)
     except DurationError as error:
         raise BadInput(f"--leader-elect-{what}: {error}") from None

@@ -1,8 +1,8 @@
-"""What a flag means, where the library that makes flags of parameters would offer more than that.
+"""Types of flags without the negative forms that cyclopts adds.
 
-A list is empty unless something is given, and a switch is off unless it is: there is nothing that
-`--empty-LIST` or `--no-SWITCH` could mean. Switches that are on have their `--no-…`, and so have
-those of Cluster Autoscaler, which deployments say both ways.
+Lists are empty and switches are off by default, so `--empty-LIST` and `--no-SWITCH` have no use.
+Switches that are on by default have `--no-…`, and so have those of Cluster Autoscaler, which
+deployments use in both forms.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ from cyclopts import Parameter
 
 Switch: TypeAlias = Annotated[bool, Parameter(negative=())]
 FLAGS = Parameter(negative_iterable=())
-"""For every command: the help page and what shells complete ask each by itself."""
+"""The default parameter of every command; help and completion need it on each of them."""

@@ -1,42 +1,44 @@
-"""Reading a live cluster once, as a dump of it would be read; nothing is ever written."""
+"""Reads a live cluster once, like a dump; nothing is written."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from bayplan.base.pacing import RetryPolicy
+from bayplan.base.durations import DurationError, parse_duration
+from bayplan.base.flowcontrol import RetryPolicy
 from bayplan.cli.errors import BadInput
 from bayplan.cli.options.access import ClusterAccess, reaching
 from bayplan.cli.text.output import printable
-from bayplan.client.client import Client, Tuning, connect
+from bayplan.client.client import Client, ClientOptions, connect
 from bayplan.client.errors import ForbiddenError, TimedOutError
-from bayplan.client.wire.transport import Limits
-from bayplan.kube.loading import Loaded, Progress
-from bayplan.observe.permissions import Needs
-from bayplan.observe.reading import NotAllowedError, read_once
+from bayplan.client.wire.transport import RequestLimits
+from bayplan.kube.manifests import LoadResult, Progress
+from bayplan.observe.permissions import RequiredKinds
+from bayplan.observe.reader import NotAllowedError, read_once
 
 T = TypeVar("T")
 QPS, BURST, IN_FLIGHT = 50.0, 50, 4
-"""How much a command asks of a server at most: requests a second, at once, and side by side."""
+"""The client limits of a command: requests per second, burst, and parallel requests."""
 ATTEMPTS = 4
 
 
 def read_live(
     access: ClusterAccess,
-    needs: Needs,
+    needs: RequiredKinds,
     *,
     patience: float,
     namespace: str = "",
     progress: Progress | None = None,
-) -> Loaded:
-    """All objects that are needed and may be listed; BadInput if there is no answer without more.
+) -> LoadResult:
+    """Return all objects that are needed and may be listed; BadInput if vital ones may not be.
 
-    Of kinds that may not be listed in all namespaces, those of the one given.
+    Kinds that may not be listed in all namespaces are read in the given one.
     """
 
-    async def read(client: Client) -> Loaded:
+    async def read(client: Client) -> LoadResult:
         loaded = await read_once(client, needs, namespace=namespace, progress=progress)
         loaded.server_version = await version_of(client)
         return loaded
@@ -50,11 +52,11 @@ def asking(
     patience: float,
     namespace: str = "",
 ) -> T:
-    """What a question to a cluster comes to; BadInput if it cannot be asked, or may not be."""
+    """Run a read of the cluster; BadInput if it cannot be reached or permissions are missing."""
     try:
         return ask(access, question, patience)
     except NotAllowedError as error:
-        hint = "" if namespace or not error.elsewhere else "; -n NAMESPACE reads one namespace"
+        hint = "" if namespace or not error.is_namespaced else "; -n NAMESPACE reads one namespace"
         raise BadInput(printable(f"{error}{hint}; docs/live.md has the permissions")) from None
 
 
@@ -62,18 +64,19 @@ def ask(
     access: ClusterAccess,
     question: Callable[[Client], Awaitable[T]],
     patience: float,
-    tuning: Tuning | None = None,
+    options: ClientOptions | None = None,
     *,
     takes_dumps: bool = True,
 ) -> T:
-    """What a question to a cluster comes to; BadInput if the cluster cannot be asked at all, and
-    the hint that a dump would do, unless the command takes none.
+    """Run a read of the cluster; BadInput if it cannot be reached.
+
+    The message suggests a dump, unless the command takes none.
     """
 
     async def asked() -> T:
         with reaching(takes_dumps=takes_dumps):
-            wanted = tuning or _tuning(patience)
-            connected = connect(access.kubeconfig, context=access.context, tuning=wanted)
+            wanted = options or _options(patience)
+            connected = connect(access.kubeconfig, context=access.context, options=wanted)
         async with connected as client:
             with reaching(client.access.server, takes_dumps=takes_dumps):
                 await _greet(client, patience)
@@ -82,18 +85,18 @@ def ask(
     return asyncio.run(asked())
 
 
-def _tuning(patience: float) -> Tuning:
-    return Tuning(
+def _options(patience: float) -> ClientOptions:
+    return ClientOptions(
         qps=QPS,
         burst=BURST,
         in_flight=IN_FLIGHT,
-        limits=Limits(connect=min(patience, 10.0), answer=patience),
+        limits=RequestLimits(connect=min(patience, 10.0), answer=patience),
         retries=RetryPolicy(attempts=ATTEMPTS),
     )
 
 
 async def version_of(client: Client) -> str:
-    """What the server says that it is; nothing if it may not be asked."""
+    """Return the server's version; empty if it may not be read."""
     try:
         return (await client.version()).git_version
     except ForbiddenError:
@@ -101,13 +104,27 @@ async def version_of(client: Client) -> str:
 
 
 async def _greet(client: Client, patience: float) -> None:
-    """Make sure that this is an API server, and that it answers: to lists, one that is none would
-    say that it has no such kind, and one that hangs would be asked again and again.
+    """Make sure that this is an API server and that it responds.
+
+    Otherwise lists would report missing kinds, or be retried again and again.
     """
     try:
         async with asyncio.timeout(patience):
             await client.version()
     except TimeoutError:
         raise TimedOutError(f"no answer within {patience:g} seconds") from None
-    except ForbiddenError:  # not even that may be asked; lists will say more
+    except ForbiddenError:  # the lists will report missing permissions
         return
+
+
+def request_seconds(written: str) -> float:
+    """Return a request timeout in seconds."""
+    try:
+        return parse_duration(written) or 0.1
+    except DurationError as error:
+        raise BadInput(f"--request-timeout: {error}") from None
+
+
+def log_errors_only() -> None:
+    """Log errors only: kinds that cannot be read are reported once, not on every retry."""
+    logging.getLogger("bayplan").setLevel(logging.ERROR)

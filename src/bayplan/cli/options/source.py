@@ -1,4 +1,4 @@
-"""Where a command has the cluster from that it is asked about: a dump, or the cluster itself."""
+"""The source of a command's cluster: a dump, or a live cluster."""
 
 from __future__ import annotations
 
@@ -19,26 +19,29 @@ from bayplan.cli.options.cluster import (
     those_left_out,
 )
 from bayplan.cli.text.output import printable
-from bayplan.cli.text.progress import Bar
+from bayplan.cli.text.progress import ProgressBar
 from bayplan.kube.codec import DEFAULT_NAMESPACE
-from bayplan.kube.loading import Loaded
+from bayplan.kube.manifests import LoadResult
 
 if TYPE_CHECKING:
     from bayplan.base.values import JsonValue
-    from bayplan.observe.permissions import Needs
+    from bayplan.observe.permissions import RequiredKinds
 
-NOT_BOTH = "give a dump with -f, or a cluster with --context or --kubeconfig, not both"
+NOT_BOTH = "give either a dump (-f) or a cluster (--context, --kubeconfig), not both"
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class ClusterSource:
-    """The cluster that is asked about: a dump (-f), or the one that kubectl would talk to."""
+    """The cluster: a dump (-f), or the one that kubectl uses."""
 
     filename: Source = ()
     kubeconfig: Annotated[
         Path | None,
-        Parameter(help="The kubeconfig; else $KUBECONFIG, the pod's own, or ~/.kube/config."),
+        Parameter(
+            help="The kubeconfig; by default $KUBECONFIG, the pod's service account, or"
+            " ~/.kube/config."
+        ),
     ] = None
     context: Annotated[str | None, Parameter(help="The kubeconfig's context.")] = None
     namespace: Annotated[
@@ -46,37 +49,36 @@ class ClusterSource:
         Parameter(
             alias="-n",
             show_default=False,
-            help="The namespace of what is asked about and shown; what fits is judged by the pods"
-            " of all namespaces.",
+            help="Report only objects of this namespace; pods of all namespaces are still counted.",
         ),
     ] = ""
     all_namespaces: Annotated[
-        bool, Parameter(alias="-A", negative="", help="All namespaces, whatever -n says.")
+        bool, Parameter(alias="-A", negative="", help="Report all namespaces, also with -n.")
     ] = False
     request_timeout: Annotated[
-        str, Parameter(help="How long an answer of the API server may take.")
+        str, Parameter(help="The timeout of requests to the API server.")
     ] = "30s"
     partial: Partial = False
 
     @property
     def where(self) -> str:
-        """What the objects are in."""
+        """The source of the objects, for messages."""
         return "dump" if self.filename else "cluster"
 
     @property
     def chosen(self) -> str:
-        """The namespace that was asked for; empty for all."""
+        """The namespace to report; empty for all."""
         return "" if self.all_namespaces else self.namespace
 
     def shows(self, namespace: str) -> bool:
-        """Whether what is in that namespace was asked for."""
+        """Return whether objects of a namespace are reported."""
         return self.chosen in {"", namespace}
 
     def home(self) -> str:
-        """The namespace of names that do not say their own: -n, or the context's."""
+        """Return the namespace of names without one: -n, or the context's."""
         if self.namespace or self.filename:
             return self.namespace or DEFAULT_NAMESPACE
-        from bayplan.client.config.loading import load_access  # noqa: PLC0415 - seldom needed
+        from bayplan.client.config.loader import load_access  # noqa: PLC0415 - seldom needed
 
         with reaching():
             return load_access(self.kubeconfig, context=self.context).namespace
@@ -87,44 +89,46 @@ class ClusterSource:
         *,
         asked: str = "",
         namespace: str = "",
-        progress: Bar | None = None,
-    ) -> Loaded:
-        """All objects that a command (as `bayplan.observe.permissions.NEEDS` has it) needs.
+        progress: ProgressBar | None = None,
+    ) -> LoadResult:
+        """Return all objects that a command needs, by `bayplan.observe.permissions.NEEDS`.
 
-        What of them cannot be used is told on standard error, what may not be read is in `unseen`.
-        Of kinds that may not be listed in all namespaces, those of one are read: that of -n, or
-        else the one given. BadInput if there is no answer.
+        Invalid objects are reported on standard error; kinds that may not be read are in `unseen`.
+        Kinds that may not be listed in all namespaces are read in that of -n, or else in the given
+        one. BadInput if the cluster cannot be read.
         """
         if self.filename:
             if self.kubeconfig is not None or self.context is not None:
                 raise BadInput(NOT_BOTH)
-            said = asked or command
-            return load_objects(self.filename, said, partial=self.partial, progress=progress)
-        return self._live(_needs(command), self.chosen or namespace, progress or Bar())
+            shown = asked or command
+            return load_objects(self.filename, shown, partial=self.partial, progress=progress)
+        return self._live(_needs(command), self.chosen or namespace, progress or ProgressBar())
 
-    def _live(self, needs: Needs, namespace: str, progress: Bar) -> Loaded:
-        # Most questions are about dumps, and need no client.
+    def _live(self, needs: RequiredKinds, namespace: str, progress: ProgressBar) -> LoadResult:
+        # Commands on dumps need no client.
         from bayplan.cli.options.live import read_live  # noqa: PLC0415
 
         access, patience = ClusterAccess(self.kubeconfig, self.context), self.patience()
         with progress as bar:
-            told = bar.loading(0, 1)
-            loaded = read_live(access, needs, patience=patience, namespace=namespace, progress=told)
+            report = bar.loading(0, 1)
+            loaded = read_live(
+                access, needs, patience=patience, namespace=namespace, progress=report
+            )
         report_problems(loaded.problems)
         return loaded
 
     def patience(self) -> float:
-        """Seconds that an answer may take."""
+        """Return the request timeout in seconds."""
         try:
             seconds = parse_duration(self.request_timeout)
         except DurationError as error:
             raise BadInput(f"--request-timeout: {error}") from None
         if not seconds:
-            raise BadInput("--request-timeout: nothing can be answered in no time")
+            raise BadInput("--request-timeout: must be more than 0s")
         return seconds
 
-    def notes(self, loaded: Loaded, command: str) -> list[str]:
-        """What an answer of that command rests on less than it should, for people."""
+    def notes(self, loaded: LoadResult, command: str) -> list[str]:
+        """Return notes about incomplete input of the command."""
         left_out = len(loaded.problems)
         some = [those_left_out(left_out, self.where)] if left_out else []
         return some + [f"note: {printable(text)}" for _, text in _incomplete(loaded, command)]
@@ -133,20 +137,23 @@ class ClusterSource:
 HERE = ClusterSource()
 
 
-def _needs(command: str) -> Needs:
-    from bayplan.observe.permissions import NEEDS  # noqa: PLC0415 - not for dumps
+def _needs(command: str) -> RequiredKinds:
+    from bayplan.observe.permissions import KINDS_BY_COMMAND  # noqa: PLC0415 - not for dumps
 
-    return NEEDS[command]
+    return KINDS_BY_COMMAND[command]
 
 
-def incomplete_data(loaded: Loaded, command: str) -> JsonValue:
-    """What could not be read, for programs."""
+def incomplete_data(loaded: LoadResult, command: str) -> JsonValue:
+    """Return what could not be read as data."""
     return [{"kind": kind, "note": text} for kind, text in _incomplete(loaded, command)]
 
 
-def _incomplete(loaded: Loaded, command: str) -> list[tuple[str, str]]:
+def _incomplete(loaded: LoadResult, command: str) -> list[tuple[str, str]]:
     if not loaded.unseen:
         return []
-    from bayplan.observe.permissions import concerning, note_of  # noqa: PLC0415 - seldom needed
+    from bayplan.observe.permissions import about_kinds, describe_unseen  # noqa: PLC0415 - seldom needed
 
-    return [(one.kind, note_of(one)) for one in concerning(loaded.unseen, _needs(command).kinds)]
+    return [
+        (one.kind, describe_unseen(one))
+        for one in about_kinds(loaded.unseen, _needs(command).kinds)
+    ]

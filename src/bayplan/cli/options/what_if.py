@@ -1,4 +1,4 @@
-"""Options of commands that can be asked about another cluster than the one there is."""
+"""Options for hypothetical changes of the cluster."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ from bayplan.reports.what_if import MOST_REPLICAS, add_nodes, remove_nodes
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Options of commands that can be asked about another cluster than the one there is."""
+    """Hypothetical changes of the cluster."""
 
-    replicas: Annotated[int, Parameter(help="Ask for so many of the pod, one after another.")] = 1
+    replicas: Annotated[int, Parameter(help="Evaluate this number of copies of the pod.")] = 1
     with_nodes: Annotated[
         tuple[str, ...],
         Parameter(
             show_default=False,
-            help="As if there were so many more nodes, as 3xGROUP (of --groups), or 3xNODE for some"
-            " like a node that is there; may be repeated.",
+            help="Assume more nodes, as 3xGROUP for a group of --groups, or 3xNODE for copies of an"
+            " existing node; may be repeated.",
         ),
     ] = ()
     without_node: Annotated[
         tuple[str, ...],
         Parameter(
             show_default=False,
-            help="As if this node were gone, and its pods waited; may be repeated.",
+            help="Assume that this node is removed and its pods are pending; may be repeated.",
         ),
     ] = ()
     groups: Annotated[
-        Path | None, Parameter(help="Node groups with their templates, as `bayplan plan` has them.")
+        Path | None,
+        Parameter(help="A file of node groups with their templates, as for `bayplan plan`."),
     ] = None
 
     def check(self, *, of_one: bool) -> None:
-        """BadInput if so many replicas cannot be asked for."""
+        """Raise BadInput for an invalid number of replicas."""
         if not 1 <= self.replicas <= MOST_REPLICAS:
-            raise BadInput(f"--replicas {self.replicas}: not 1 to {MOST_REPLICAS:,}")
+            raise BadInput(f"--replicas {self.replicas}: must be from 1 to {MOST_REPLICAS:,}")
         if self.replicas > 1 and not of_one:
-            raise BadInput("--replicas: of which pod? --all-pending takes all as they are")
+            raise BadInput("--replicas: needs one pod, not --all-pending")
 
     def apply(self, snapshot: Snapshot, objects: Iterable[KubeObject]) -> None:
-        """Make the cluster what is asked about; BadInput if there is no such node or group."""
+        """Apply the changes to a snapshot; InputError if there is no such node or group."""
         daemons = [obj for obj in objects if isinstance(obj, DaemonSet)]
         add_nodes(snapshot, self.with_nodes, self.groups, daemons)
         remove_nodes(snapshot, self.without_node)

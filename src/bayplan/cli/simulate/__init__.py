@@ -1,4 +1,4 @@
-"""`bayplan simulate`: what-ifs in virtual time, compared over seeds, with a report."""
+"""`bayplan simulate`: clusters in virtual time, variants compared over seeds, and a report."""
 
 from bayplan.cli.simulate.command import simulate
 

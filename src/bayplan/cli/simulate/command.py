@@ -1,4 +1,4 @@
-"""The command: asks for runs, has them made, and writes what they came to."""
+"""The command: runs the simulations and writes the report."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from bayplan.cli.options.cluster import Gates
 from bayplan.cli.simulate.on_cluster import OnCluster, made_on_cluster
 from bayplan.cli.text.output import notices, printable, show, table
 from bayplan.cli.text.progress import show_runs
-from bayplan.client.signals import ended_by_signals
+from bayplan.client.signals import interrupted_by_signals
 from bayplan.lab.lab import DaemonFailedError
-from bayplan.lab.measuring import Measured
-from bayplan.lab.measuring.meter import FIGURES
-from bayplan.lab.reporting.page import as_page
-from bayplan.lab.reporting.plots import number, signed
-from bayplan.lab.reporting.report import About, Report, as_json, make_report
-from bayplan.lab.reporting.tables import write_csv
-from bayplan.lab.simulating.orders import Inputs, Order, Results
-from bayplan.lab.simulating.pool import Failure, carry_out, run_all
-from bayplan.lab.simulating.variants import SimulationRequest, inputs_of
-from bayplan.observe.recorder import Recorder
+from bayplan.lab.measurement import RunMeasurements
+from bayplan.lab.measurement.meter import FIGURES
+from bayplan.lab.report.data import ReportOrigin, SimulationReport, as_json, make_report
+from bayplan.lab.report.page import as_page
+from bayplan.lab.report.plots import number, signed
+from bayplan.lab.report.tables import write_csv
+from bayplan.lab.simulation.pool import RunFailure, run_all, run_simulation
+from bayplan.lab.simulation.runspec import RunResults, RunSpec, SimulationInputs
+from bayplan.lab.simulation.variants import SimulationRequest, build_inputs
+from bayplan.observe.recorder import ClusterRecorder
 from bayplan.recordings import RecordingWriter
 
 _REPEATED = {"consume_multiple": False, "show_default": False}
@@ -60,54 +60,54 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     record: Path | None = None,
     on_cluster: OnCluster | None = None,
 ) -> int:
-    """Run clusters in virtual time, compare variants over seeds, and report.
+    """Simulate clusters in virtual time, compare variants over seeds, and write a report.
 
     The cluster file is the base; every --compare, --compare-set, --gate and --expander is a variant
-    of it. Each runs with the same seeds, so that differences are taken seed by seed.
+    of it. All run with the same seeds, and differences are computed seed by seed.
 
     Parameters
     ----------
     file
         The cluster file.
     for_
-        How long each run is, such as 90m or 24h.
+        The simulated time of each run, such as 90m or 24h.
     set_
-        Set something over the cluster file, such as nodeGroups[workers].max=20; may be repeated.
+        A field to change in the cluster file, such as nodeGroups[workers].max=20; may be repeated.
     trace
-        Work beside the cluster file's: a CSV file of arrivals, durations, requests, claims, queues,
-        or a recording (.bpr) from which the same is read.
+        An additional workload: a CSV file of arrivals, durations, requests, claims and queues, or a
+        recording (.bpr).
     scale_time
-        Bring the arrivals of the trace closer together (0.5: twice as fast) or farther apart.
+        The factor for arrival times of the trace: 0.5 is twice as fast.
     compare
         A variant: another cluster file; may be repeated.
     compare_set
-        A variant: the base with this set over it; may be repeated.
+        A variant: the base with this field changed; may be repeated.
     gate
-        A variant: the base with feature gates set, such as VolumeLimitScaling=false; may be
+        A variant: the base with other feature gates, such as VolumeLimitScaling=false; may be
         repeated.
     expander
-        A variant: the base whose autoscaler chooses groups so; may be repeated.
+        A variant: the base with another expander of the autoscaler; may be repeated.
     with_
-        Which daemons are at work: scheduler, autoscaler, queues, node-agent.
+        The daemons to run: scheduler, autoscaler, queues, node-agent.
     seed
-        The first seed; the base's unless said.
+        The first seed; by default that of the base.
     seeds
-        How many seeds: this one and those that follow.
+        The number of consecutive seeds.
     jobs
-        How many runs are made at a time, each in a process; as many as there are processors. On a
-        cluster, each in a pod; all of them at a time.
+        The number of parallel runs, each in a process; by default the number of processors. On a
+        cluster each is in a pod; by default all in parallel.
     points
-        Points of each curve.
+        The number of points of each curve.
     work
-        Keep the results of runs in this folder, and do not make again those that are there.
+        The folder for results of runs; runs whose results exist are not repeated.
     report
-        Write the report as a page to this file.
+        The file to write the report to, as a web page.
     json
-        Write the report as JSON to this file.
+        The file to write the report to, as JSON.
     csv
-        Write every run's curves, figures and events as CSV into this folder.
+        The folder to write the curves, figures and events of every run to, as CSV.
     record
-        Record the base's first seed into this file, for `bayplan ui`; that is one more run.
+        The file to record the base's first seed to, for `bayplan ui`; this takes one more run.
     """
     asked = SimulationRequest(
         file, for_, set_, compare, compare_set, gate, expander, feature_gates, with_, seed, seeds,
@@ -116,18 +116,18 @@ def simulate(  # noqa: PLR0913 - one for each option of the command
     _check(jobs, points)
     check_place(record)
     _check_places(report, json, csv)
-    inputs = inputs_of(asked, _note)
+    inputs = build_inputs(asked, _note)
     if on_cluster is not None and on_cluster.on_cluster:
         results, failures = made_on_cluster(on_cluster, inputs, jobs)
     else:
-        with ended_by_signals(), _folder(work) as folder:
+        with interrupted_by_signals(), _folder(work) as folder:
             results, failures = _made(inputs, folder, jobs or os.cpu_count() or 1)
     if record is not None:
-        recorded(inputs.orders()[0], record)
-    about = About(version=bayplan.__version__, command=asked.command(report))
+        recorded(inputs.runs()[0], record)
+    about = ReportOrigin(version=bayplan.__version__, command=asked.command(report))
     made = make_report(about, inputs, results, failures)
     _write(made, inputs, results, (report, json, csv))
-    _tell(made)
+    _print_report(made)
     return EXIT_NO if failures else EXIT_OK
 
 
@@ -137,16 +137,16 @@ def _note(text: str) -> None:
 
 def _check(jobs: int | None, points: int) -> None:
     if jobs is not None and not 1 <= jobs <= 256:
-        raise BadInput(f"--jobs {jobs}: from 1 to 256")
+        raise BadInput(f"--jobs {jobs}: must be from 1 to 256")
     if not 10 <= points <= 2000:
-        raise BadInput(f"--points {points}: from 10 to 2000")
+        raise BadInput(f"--points {points}: must be from 10 to 2000")
 
 
 def _check_places(report: Path | None, json: Path | None, csv: Path | None) -> None:
-    """BadInput if something cannot be written there, which is better said before all runs."""
+    """Raise BadInput before the runs if the output cannot be written."""
     for option, path in (("--report", report), ("--json", json)):
         if path is not None and path.is_dir():
-            raise BadInput(f"{option} {path}: is a folder; give a file")
+            raise BadInput(f"{option} {path}: is a folder, must be a file")
         if path is not None and path.exists():
             _check_writable(f"{option} {path}", path)
         elif path is not None:
@@ -157,20 +157,20 @@ def _check_places(report: Path | None, json: Path | None, csv: Path | None) -> N
 
 def _check_folder(place: str, folder: Path) -> None:
     if not folder.is_dir():
-        raise BadInput(f"{place}: there is no folder {folder}")
+        raise BadInput(f"{place}: folder {folder} does not exist")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadInput(f"{place}: nothing can be written into {folder}")
+        raise BadInput(f"{place}: folder {folder} is not writable")
 
 
 def _check_writable(place: str, file: Path) -> None:
     """Raise BadInput if an existing file cannot be written; its folder does not matter."""
     if not os.access(file, os.W_OK):
-        raise BadInput(f"{place}: cannot be written")
+        raise BadInput(f"{place}: is not writable")
 
 
 @contextmanager
 def _folder(work: Path | None) -> Iterator[Path]:
-    """Where results are kept while runs are made, or longer."""
+    """Yield the folder of results: the given one, or a temporary one."""
     if work is None:
         with tempfile.TemporaryDirectory(prefix="bayplan-simulate-") as made:
             yield Path(made)
@@ -183,20 +183,20 @@ def _folder(work: Path | None) -> Iterator[Path]:
 
 
 def _made(
-    inputs: Inputs, folder: Path, jobs: int
-) -> tuple[list[tuple[Order, Measured]], list[Failure]]:
-    orders = inputs.orders()
-    with show_runs(len(orders)) as tell:
-        failures = run_all(orders, folder, bayplan.__version__, min(jobs, len(orders)), tell)
-    results = Results(folder, bayplan.__version__)
+    inputs: SimulationInputs, folder: Path, jobs: int
+) -> tuple[list[tuple[RunSpec, RunMeasurements]], list[RunFailure]]:
+    orders = inputs.runs()
+    with show_runs(len(orders)) as progress:
+        failures = run_all(orders, folder, bayplan.__version__, min(jobs, len(orders)), progress)
+    results = RunResults(folder, bayplan.__version__)
     found = ((order, results.find(order)) for order in orders)
     return [(order, one) for order, one in found if one is not None], failures
 
 
 def _write(
-    made: Report,
-    inputs: Inputs,
-    results: Sequence[tuple[Order, Measured]],
+    made: SimulationReport,
+    inputs: SimulationInputs,
+    results: Sequence[tuple[RunSpec, RunMeasurements]],
     places: tuple[Path | None, Path | None, Path | None],
 ) -> None:
     page, json, csv = places
@@ -213,17 +213,17 @@ def _write(
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Unwritable with the name of the file, which a full disk does not say."""
+    """Convert OSError to Unwritable with the name of the file."""
     try:
         yield
     except OSError as problem:
         raise Unwritable(f"{problem.filename or path}: {problem.strerror}") from problem
 
 
-def _tell(made: Report) -> None:
-    """The key figures on standard output; what failed on standard error."""
+def _print_report(made: SimulationReport) -> None:
+    """Print the key figures on standard output, and failed runs on standard error."""
     for one in made.failures:
-        notices().print(f"{one.variant}, seed {one.seed}: failed: {one.why}", style="red")
+        notices().print(f"{one.variant}, seed {one.seed}: failed: {one.reason}", style="red")
     if not made.variants:
         return
     headings = ["FIGURE"]
@@ -232,7 +232,7 @@ def _tell(made: Report) -> None:
     show([table(headings, _rows(made))])
 
 
-def _rows(made: Report) -> list[list[str]]:
+def _rows(made: SimulationReport) -> list[list[str]]:
     rows = []
     for name, figure in FIGURES.items():
         row = [figure.title]
@@ -245,26 +245,26 @@ def _rows(made: Report) -> list[list[str]]:
 
 
 FLUSH_SECONDS = 600.0
-"""Of virtual time; nobody reads the file meanwhile."""
+"""The flush interval in virtual seconds; the file is not read during the run."""
 
 
 def check_place(path: Path | None) -> None:
-    """BadInput if no recording can be made there, which is better said before all runs."""
+    """Raise BadInput before the runs if the recording cannot be written."""
     if path is not None and path.exists():
-        raise BadInput(f"--record {path}: is there already")
+        raise BadInput(f"--record {path}: already exists")
     if path is not None and not path.parent.is_dir():
-        raise BadInput(f"--record {path}: there is no folder {path.parent}")
+        raise BadInput(f"--record {path}: folder {path.parent} does not exist")
 
 
-def recorded(order: Order, path: Path) -> None:
-    """Make the run again, into that file."""
+def recorded(order: RunSpec, path: Path) -> None:
+    """Repeat a run and record it to a file."""
     logging.disable(logging.CRITICAL)
-    recorder = Recorder(
+    recorder = ClusterRecorder(
         lambda clock: RecordingWriter(path, name=order.title, start=clock.now()),
         flush_seconds=FLUSH_SECONDS,
     )
     try:
-        carry_out(order, beside=[recorder.lead])
+        run_simulation(order, extra_daemons=[recorder.lead])
     except DaemonFailedError as problem:
         raise Unwritable(f"--record {path}: {problem.__cause__}") from problem
     finally:

@@ -1,4 +1,4 @@
-"""`bayplan simulate-worker`: what the pods of `bayplan simulate --on-cluster` run."""
+"""`bayplan simulate-worker`: the command of the pods of `bayplan simulate --on-cluster`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.cli.errors import EXIT_NO, EXIT_OK, BadInput
 from bayplan.cli.options.access import ClusterAccess
 from bayplan.cli.text.output import notices, printable
 from bayplan.client.errors import ClientError
-from bayplan.lab.simulating.remote import PackingError, hand_in, packed_result, unpack_inputs
+from bayplan.lab.simulation.remote import PackingError, packed_result, store_result, unpack_inputs
 
 
 def simulate_worker(
@@ -22,18 +22,18 @@ def simulate_worker(
     index: int,
     cluster: ClusterAccess | None = None,
 ) -> int:
-    """Make one run and hand its result in.
+    """Run one simulation and store its result.
 
     Parameters
     ----------
     inputs
-        The inputs of all runs.
+        The file with the inputs of all runs.
     namespace
-        Where the ConfigMaps for results are.
+        The namespace of the ConfigMaps for results.
     results
-        What their names begin with.
+        The prefix of their names.
     index
-        Which run.
+        The index of the run.
     """
     logging.disable(logging.CRITICAL)
     try:
@@ -43,7 +43,7 @@ def simulate_worker(
     except (PackingError, ConfigFileError) as problem:
         raise BadInput(str(problem)) from None
     except IndexError:
-        raise BadInput(f"--index {index}: there is no such run") from None
+        raise BadInput(f"--index {index}: run does not exist") from None
     try:
         asyncio.run(_handed_in(cluster or ClusterAccess(), (namespace, results, index), packed))
     except ClientError as problem:
@@ -54,4 +54,4 @@ def simulate_worker(
 
 async def _handed_in(cluster: ClusterAccess, place: tuple[str, str, int], packed: bytes) -> None:
     async with cluster.connect() as client:
-        await hand_in(client, *place, packed)
+        await store_result(client, *place, packed)

@@ -1,1 +1,1 @@
-"""What `bayplan up` adds to the simulation: the model as placer and explainer, tables, reports."""
+"""Simulated clusters on a terminal: running them, and their screen, tables and stories."""

@@ -1,4 +1,4 @@
-"""A simulated cluster on the wall's clock: served, watched on a screen, ended by a signal."""
+"""Runs a simulated cluster in real time: its API server, its screen, and signals."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from rich.console import Console
 from rich.live import Live
 
 from bayplan.base.configfiles import ConfigFileError
-from bayplan.cli.apiserver import AuthOptions, kubeconfig_place
 from bayplan.cli.errors import BadInput, Unwritable
 from bayplan.cli.options.cluster import judged_as
 from bayplan.cli.options.daemon import listen_address
+from bayplan.cli.options.server import AuthOptions, kubeconfig_place
 from bayplan.cli.simulated.activity import ActivityView
 from bayplan.cli.simulated.screen import cluster_table
 from bayplan.cli.simulated.tables import report_table
 from bayplan.cli.text.output import notices, printable, show
 from bayplan.client import Client
-from bayplan.client.signals import ending_signals
+from bayplan.client.signals import termination_signals
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.identity import TokenFileError
 from bayplan.embedded.apiserver.store.database import StoreError
-from bayplan.embedded.cloud.serving import CloudPlaces, serve_cloud
+from bayplan.embedded.cloud.server import CloudListeners, serve_cloud
 from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.embedded.simulation.report import summarize
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.fit import Profile
 from bayplan.lab import Daemon, Lab, LiveLab
-from bayplan.lab.crew import Aboard, Crew, muster
-from bayplan.nodegroups import Provider, UnavailableError
+from bayplan.lab.daemons import LabDaemons, PreparedDaemons, prepare_daemons
+from bayplan.nodegroups import Provider, ProviderUnavailableError
 from bayplan.nodegroups.externalgrpc.config import VARIABLE
 from bayplan.observe import follow
-from bayplan.observe.recorder import Recorder
+from bayplan.observe.recorder import ClusterRecorder
 from bayplan.recordings import RecordingFullError, RecordingWriter
 
 REFRESH_SECONDS = 1.0
@@ -51,27 +51,27 @@ L = TypeVar("L", bound=Lab)
 
 @dataclass(frozen=True, slots=True)
 class ClusterRequest:
-    """What is to run, and where."""
+    """What to run, and where."""
 
     spec: ClusterSpec
-    crew: Crew
+    crew: LabDaemons
     seconds: float | None = None
-    """None is until somebody ends it."""
+    """How long to run; None until interrupted."""
     data: Path | None = None
     kubeconfig: Path | None = None
     listen: str = "127.0.0.1:0"
-    cloud: CloudPlaces | None = None
+    cloud: CloudListeners | None = None
     who: AuthOptions = field(default_factory=AuthOptions)
     hints: Sequence[str] = ()
-    """Lines to print once it is served."""
+    """Lines to print when it is served."""
     ui: bool = False
-    """Whether the page of `bayplan ui` is served with it."""
+    """Whether to serve the page of `bayplan ui`."""
     record: Path | None = None
-    """Where to keep all that happens."""
+    """The file to record all changes to."""
 
 
 async def run_live(wish: ClusterRequest) -> None:
-    """Run it until its time is over, or until SIGINT or SIGTERM."""
+    """Run a cluster until its time is over, or until SIGINT or SIGTERM."""
     with kubeconfig_place(wish.kubeconfig) as path, input_checked():
         host, port = listen_address(wish.listen)
         config = ServerConfig(
@@ -83,7 +83,7 @@ async def run_live(wish: ClusterRequest) -> None:
             tokens=wish.who.tokens,
             authorization=wish.who.authorization,
         )
-        aboard = muster(wish.crew, wish.spec, lambda: lab.simulation.provider, live=True)
+        aboard = prepare_daemons(wish.crew, wish.spec, lambda: lab.simulation.provider, live=True)
         daemons = recorded(aboard.daemons, wish.record, virtual=False)
         lab = open_lab(lambda: LiveLab(aboard.spec, config, daemons))
         _stop_on_signals(lab)
@@ -102,7 +102,7 @@ async def run_live(wish: ClusterRequest) -> None:
 
 
 def open_lab(make: Callable[[], L]) -> L:
-    """A lab, if its data file and its address can be used."""
+    """Create a lab; BadInput if its data file or address cannot be used."""
     try:
         return make()
     except (StoreError, TokenFileError, OSError) as problem:
@@ -111,7 +111,7 @@ def open_lab(make: Callable[[], L]) -> L:
 
 @contextlib.contextmanager
 def input_checked() -> Iterator[None]:
-    """Say what is wrong with the cluster file or the data file, where that comes out only later."""
+    """Convert errors of the cluster file and the data file that are found while running."""
     try:
         yield
     except ConfigFileError as problem:
@@ -122,7 +122,7 @@ def input_checked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep daemons' log lines, which are for their own processes, off a screen."""
+    """Keep the daemons' log lines off the screen."""
     logger, nowhere = logging.getLogger("bayplan"), logging.NullHandler()
     logger.addHandler(nowhere)
     try:
@@ -132,8 +132,8 @@ def quiet() -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _table(lab: Lab, aboard: Aboard) -> AsyncIterator[None]:
-    """Show the table, where there is somebody to look at it."""
+async def _table(lab: Lab, aboard: PreparedDaemons) -> AsyncIterator[None]:
+    """Show the live table, if the output is a terminal."""
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         yield
@@ -152,29 +152,29 @@ async def _table(lab: Lab, aboard: Aboard) -> AsyncIterator[None]:
 
 async def _refresh(screen: Live, simulation: Simulation, watching: ActivityView) -> None:
     while True:
-        shown = cluster_table(summarize(simulation), watching.why, watching.doings())
+        shown = cluster_table(summarize(simulation), watching.reason, watching.activity())
         screen.update(shown, refresh=True)
         await asyncio.sleep(REFRESH_SECONDS)
 
 
 def _stop_on_signals(lab: Lab) -> None:
     loop = asyncio.get_running_loop()
-    for number in ending_signals():
+    for number in termination_signals():
         loop.add_signal_handler(number, lab.stop)
 
 
-def cloud_places(socket: Path | None, address: str | None) -> CloudPlaces | None:
-    """Where the command line wants the cloud; None if it does not."""
+def cloud_places(socket: Path | None, address: str | None) -> CloudListeners | None:
+    """Return where to serve the cloud; None if it is not served."""
     if socket is None and address is None:
         return None
-    return CloudPlaces(
+    return CloudListeners(
         socket, None if address is None else listen_address(address, "--cloud-address")
     )
 
 
 @asynccontextmanager
-async def served(provider: Provider, places: CloudPlaces | None) -> AsyncIterator[None]:
-    """Serve the cloud if it is wanted, and say where."""
+async def served(provider: Provider, places: CloudListeners | None) -> AsyncIterator[None]:
+    """Serve the cloud if wanted, and print its address."""
     if places is None:
         yield
         return
@@ -185,26 +185,26 @@ async def served(provider: Provider, places: CloudPlaces | None) -> AsyncIterato
                 sys.stdout.write(f"export {VARIABLE}={cloud.config}\n")
                 sys.stdout.flush()
                 yield
-        except UnavailableError as problem:
+        except ProviderUnavailableError as problem:
             raise BadInput(str(problem)) from problem
 
 
 NAME = "simulated cluster"
 SELDOM = 600.0
-"""Seconds of virtual time from one flush of a recording to the next: nobody reads it meanwhile."""
+"""The flush interval of a recording in virtual seconds; it is not read during the run."""
 
 
 @asynccontextmanager
 async def lab_page(lab: Lab, rules: Profile, *, wanted: bool = True) -> AsyncIterator[None]:
-    """Serve the page of a cluster in this process, with its cloud, and say where."""
+    """Serve the page of a cluster in this process, with its cloud, and print its address."""
     if not wanted:
         yield
         return
-    # Slow to import, and seldom wanted.
-    from bayplan.cli.ui import served_page  # noqa: PLC0415
+    # Slow to import, and seldom used.
+    from bayplan.cli.options.page import served_page  # noqa: PLC0415
     from bayplan.ui.answers import report_answers  # noqa: PLC0415
     from bayplan.ui.live import LiveSource, live_page  # noqa: PLC0415
-    from bayplan.ui.serving import Serving  # noqa: PLC0415
+    from bayplan.ui.server import PageServerOptions  # noqa: PLC0415
 
     source = LiveSource(
         NAME,
@@ -213,17 +213,17 @@ async def lab_page(lab: Lab, rules: Profile, *, wanted: bool = True) -> AsyncIte
         answers=report_answers(rules),
         provider=lab.simulation.provider,
     )
-    async with live_page(lab.client(), source) as page, served_page(page, Serving()):
+    async with live_page(lab.client(), source) as page, served_page(page, PageServerOptions()):
         yield
 
 
 def recorded(daemons: Sequence[Daemon], path: Path | None, *, virtual: bool) -> list[Daemon]:
-    """The daemons of a lab, and one that records it; BadInput if the file cannot be made."""
+    """Return the daemons of a lab with a recorder; BadInput if the file cannot be created."""
     if path is None:
         return list(daemons)
     if path.exists() or not path.absolute().parent.is_dir():
-        raise BadInput(f"--record {path}: must be a new file in a folder that is there")
-    recorder = Recorder(
+        raise BadInput(f"--record {path}: must be a new file in an existing folder")
+    recorder = ClusterRecorder(
         lambda clock: RecordingWriter(path, name=NAME, start=clock.now()),
         flush_seconds=SELDOM if virtual else 1.0,
     )
@@ -232,9 +232,9 @@ def recorded(daemons: Sequence[Daemon], path: Path | None, *, virtual: bool) -> 
         try:
             await recorder.lead(client)
         except (OSError, RecordingFullError) as problem:
-            said = getattr(problem, "strerror", None) or str(problem)
-            goes_on = "what came before is there, and the cluster goes on without it"
-            notices().print(printable(f"--record {path}: {said}; {goes_on}"), style="yellow")
+            reason = getattr(problem, "strerror", None) or str(problem)
+            text = f"--record {path}: {reason}; recording stopped, the cluster keeps running"
+            notices().print(printable(text), style="yellow")
 
-    # The last, so that the others have the same random numbers as without it.
+    # Last, so that the others get the same random numbers as without it.
     return [*daemons, lead]

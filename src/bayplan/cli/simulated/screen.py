@@ -1,7 +1,7 @@
-"""The live table of a simulated cluster: one screen, however small the terminal is.
+"""The live table of a simulated cluster, fitted to the terminal.
 
-Nodes that need a look come first, so do pods; what does not fit is counted. How much fits is known
-only when it is drawn, so that a terminal may change its size at any time.
+Nodes and pods with problems come first; rows that do not fit are counted. The size is computed each
+time it is drawn, so that the terminal may be resized.
 """
 
 from __future__ import annotations
@@ -15,48 +15,50 @@ from rich.text import Text
 
 from bayplan.cli.simulated.activity import IDLE, MOST_EVENTS, DaemonActivity
 from bayplan.cli.simulated.tables import (
+    Reason,
     Rows,
-    Why,
     headline,
     hint,
     node_rows,
     stuck_rows,
     waiting_rows,
 )
-from bayplan.embedded.simulation.report import Summary
+from bayplan.embedded.simulation.report import SimulationSummary
 
 SHOWN_NODES = 20
 SHOWN_PODS = 8
 FEW_NODES, FEW_PODS, FEW_EVENTS = 5, 2, 3
 WIDE = 100
-"""Columns from which on drivers are called by their full names."""
+"""The number of columns from which drivers are shown with their full names."""
 ABOVE = 3
-"""Lines of the terminal that stay free: where the server is, and the cursor."""
+"""Lines that stay free: the server's address, and the cursor."""
 
 
 class Screen:
-    """Nodes, pods, volumes, and who waits for what."""
+    """Nodes, pods, volumes, and the activity of the daemons."""
 
-    def __init__(self, summary: Summary, why: Why, doings: DaemonActivity = IDLE) -> None:
+    def __init__(
+        self, summary: SimulationSummary, reason: Reason, activity: DaemonActivity = IDLE
+    ) -> None:
         self._summary = summary
-        self._doings = doings
-        tables = (stuck_rows(summary), waiting_rows(summary, why))
+        self._activity = activity
+        tables = (stuck_rows(summary), waiting_rows(summary, reason))
         self._pods = [rows for rows in tables if rows.rows]
 
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType | Segment]:
-        """The most that there is room for."""
+        """Draw as many rows as fit on the terminal."""
         narrow = options.max_width < WIDE
         nodes = node_rows(self._summary, narrow=narrow)
-        room = console.height - ABOVE if console.is_terminal else None
+        height = console.height - ABOVE if console.is_terminal else None
         for size in _sizes():
             block = self._drawn(nodes, size, narrow=narrow)
             lines = console.render_lines(block, options.update(height=None))
-            if room is None or len(lines) <= room:
+            if height is None or len(lines) <= height:
                 yield block
                 return
-        for line in lines[:room]:
+        for line in lines[:height]:
             yield from line
             yield Segment.line()
 
@@ -65,34 +67,34 @@ class Screen:
         blocks: list[RenderableType] = [Text(headline(self._summary, narrow=narrow), style="bold")]
         if nodes.rows:
             blocks += [*gap, nodes.shown(size.nodes, cut=size.cut)]
-        for rows in (self._doings.queues, *self._pods):
+        for rows in (self._activity.queues, *self._pods):
             if rows.rows:
                 blocks += [*gap, rows.shown(size.pods, cut=size.cut)]
-        if self._doings.autoscaler:
-            blocks += [*gap, _line(self._doings.autoscaler, cut=size.cut)]
-        events = self._doings.events
+        if self._activity.autoscaler:
+            blocks += [*gap, _line(self._activity.autoscaler, cut=size.cut)]
+        events = self._activity.events
         if events.rows and size.events:
             newest = events._replace(rows=events.rows[: size.events])
             blocks += [*gap, newest.shown(size.events, cut=True)]
-        told = hint(self._summary)
-        if told:
-            blocks += [*gap, Text(told, style="yellow")]
+        text = hint(self._summary)
+        if text:
+            blocks += [*gap, Text(text, style="yellow")]
         return Group(*blocks)
 
 
 class Size(NamedTuple):
-    """Rows of nodes and of each table of pods, and whether they are cut to a line each."""
+    """The number of rows of nodes and of each table of pods, and whether rows are cut."""
 
     nodes: int
     pods: int
     cut: bool = False
     tight: bool = False
-    """Whether the tables stand without a line between them."""
+    """Whether there is no empty line between tables."""
     events: int = 0
 
 
 def _sizes() -> Iterator[Size]:
-    """Smaller and smaller; lines are cut before hardly any rows are left."""
+    """Yield sizes in decreasing order; lines are cut before most rows are dropped."""
     for events in range(MOST_EVENTS, FEW_EVENTS, -1):
         yield Size(SHOWN_NODES, SHOWN_PODS, events=events)
     nodes, pods = SHOWN_NODES, SHOWN_PODS
@@ -109,6 +111,8 @@ def _line(text: str, *, cut: bool) -> Text:
     return Text(text, style="cyan", no_wrap=cut, overflow="ellipsis" if cut else "fold")
 
 
-def cluster_table(summary: Summary, why: Why, doings: DaemonActivity = IDLE) -> RenderableType:
-    """The whole cluster, as large as there is room for."""
-    return Screen(summary, why, doings)
+def cluster_table(
+    summary: SimulationSummary, reason: Reason, activity: DaemonActivity = IDLE
+) -> RenderableType:
+    """Return the table of the cluster, which adapts to the terminal."""
+    return Screen(summary, reason, activity)

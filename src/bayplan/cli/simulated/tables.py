@@ -1,4 +1,4 @@
-"""The report of a simulated cluster, and its parts as tables; `screen` puts these together."""
+"""The report of a simulated cluster, and the tables of its screen."""
 
 from __future__ import annotations
 
@@ -12,30 +12,35 @@ from rich.text import Text
 
 from bayplan.base.durations import format_duration
 from bayplan.cli.text.output import printable, table
-from bayplan.embedded.simulation.report import Booting, NodeLine, Summary, Waiting
+from bayplan.embedded.simulation.report import (
+    BootingInstance,
+    NodeSummary,
+    SimulationSummary,
+    UnboundPod,
+)
 
-Why = Callable[[Waiting], str]
-"""Says why a pod waits."""
+Reason = Callable[[UnboundPod], str]
+"""Returns why a pod is pending."""
 _BOILERPLATE = re.compile(r'AttachVolume\.Attach failed for volume "[^"]*" : (?:rpc error: )?')
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 class Rows(NamedTuple):
-    """A table's rows, those that are worth looking at first."""
+    """The rows of a table, the most important first."""
 
     headings: tuple[str, ...]
     rows: Sequence[tuple[str | Text, ...]]
 
     def shown(self, most: int, *, cut: bool = False) -> RenderableType:
-        """The first rows, each cut to one line if wanted, and how many more there are."""
+        """Return the first rows, each cut to one line if `cut`, and the number of others."""
         rows = self.rows[:most]
         block = table(self.headings, [[*map(_one_line, row)] for row in rows] if cut else rows)
         more = len(self.rows) - most
         return Group(block, Text(f"and {more} more")) if more > 0 else block
 
 
-def headline(summary: Summary, *, narrow: bool = False) -> str:
-    """The cluster in one line."""
+def headline(summary: SimulationSummary, *, narrow: bool = False) -> str:
+    """Return the summary of the cluster in one line."""
     names = _driver_names(summary.nodes, narrow=narrow)
     phases = ", ".join(f"{count} {name}" for name, count in sorted(summary.phases.items()))
     failed = sum(bool(one.error) for one in summary.booting)
@@ -55,19 +60,19 @@ def headline(summary: Summary, *, narrow: bool = False) -> str:
     return printable(" · ".join(parts))
 
 
-def hint(summary: Summary) -> str:
-    """What to do about pods that nobody schedules; empty if there are none."""
+def hint(summary: SimulationSummary) -> str:
+    """Return what to do about pods without a scheduler; empty if there are none."""
     if not summary.untried:
         return ""
-    who = "1 pod waits" if summary.untried == 1 else f"{summary.untried} pods wait"
+    pods = "1 pod waits" if summary.untried == 1 else f"{summary.untried} pods wait"
     return (
-        f"{who} for a scheduler, and none is at work: start with --with scheduler, or "
-        "run one with this KUBECONFIG"
+        f"{pods} for a scheduler, and none is running: use --with scheduler, or run one with this"
+        " KUBECONFIG"
     )
 
 
-def node_rows(summary: Summary, *, narrow: bool) -> Rows:
-    """Nodes in trouble, then what boots, then the fullest."""
+def node_rows(summary: SimulationSummary, *, narrow: bool) -> Rows:
+    """Return nodes with problems, then booting instances, then the fullest nodes."""
     names = _driver_names(summary.nodes, narrow=narrow)
     ordered = sorted(
         summary.nodes,
@@ -79,38 +84,40 @@ def node_rows(summary: Summary, *, narrow: bool) -> Rows:
     coming = [one for one in summary.booting if not one.error]
     return Rows(
         ("NODE", "STATE", "PODS", "VOLUMES"),
-        [*_bought(failed), *lines[:trouble], *_bought(coming), *lines[trouble:]],
+        [*_instances(failed), *lines[:trouble], *_instances(coming), *lines[trouble:]],
     )
 
 
-def waiting_rows(summary: Summary, why: Why) -> Rows:
-    """Pods without a node; those of one owner for one reason in one row."""
+def waiting_rows(summary: SimulationSummary, reason: Reason) -> Rows:
+    """Return pending pods; those of one owner with the same reason in one row."""
     found: Counter[tuple[str, ...]] = Counter()
-    for one in summary.waiting:
-        told = _brief(why(one))
-        said = told if one.said else _untried(one, told)
-        found[_pods(one.key.namespace, one.owner, one.key.name), said] += 1
-    return Rows(("WAITING", "WHY"), _counted(found))
+    for one in summary.unbound_pods:
+        text = _brief(reason(one))
+        text = text if one.message else _untried(one, text)
+        found[_pods(one.key.namespace, one.owner, one.key.name), text] += 1
+    return Rows(("PENDING", "REASON"), _counted(found))
 
 
-def stuck_rows(summary: Summary) -> Rows:
-    """Pods that have a node and neither run nor go; those of one owner and node in one row."""
+def stuck_rows(summary: SimulationSummary) -> Rows:
+    """Return pods on a node that neither start nor end; those of one owner and node in one row."""
     found: Counter[tuple[str, ...]] = Counter()
-    for one in summary.stuck:
-        found[_pods(one.key.namespace, one.owner, one.key.name), one.node, _brief(one.why)] += 1
-    return Rows(("STUCK", "ON", "WHY"), _counted(found))
+    for one in summary.stuck_pods:
+        found[_pods(one.key.namespace, one.owner, one.key.name), one.node, _brief(one.reason)] += 1
+    return Rows(("STUCK", "NODE", "REASON"), _counted(found))
 
 
-def report_table(summary: Summary, took: float, changes: int, digest: str) -> RenderableType:
-    """What a run came to."""
+def report_table(
+    summary: SimulationSummary, took: float, changes: int, digest: str
+) -> RenderableType:
+    """Return the figures of a run."""
     rows = [
         ("simulated", format_duration(int(summary.seconds))),
         ("took", f"{took:.1f}s"),
         ("nodes", f"{summary.ready} ready of {len(summary.nodes)}"),
         ("instances", _listed(summary.instances)),
         ("pods", _listed(summary.phases)),
-        ("waiting", str(len(summary.waiting))),
-        ("stuck", str(len(summary.stuck))),
+        ("pending", str(len(summary.unbound_pods))),
+        ("stuck", str(len(summary.stuck_pods))),
         ("claims", _listed(summary.claims)),
         ("volumes", "; ".join(_totals(summary.nodes, {})) or "none"),
         ("warnings", _listed(summary.warnings)),
@@ -140,19 +147,19 @@ def _pods(namespace: str, owner: str, name: str) -> str:
 
 
 def _brief(why: str) -> str:
-    """Why, without preemption and without what differs from volume to volume."""
+    """Return a reason without preemption, and without what differs between volumes."""
     return _UUID.sub("…", _BOILERPLATE.sub("", why.partition(" preemption: ")[0]))
 
 
-def _untried(one: Waiting, model: str) -> str:
-    """That nobody has said anything, and what the model would say."""
-    who = f"waits for scheduler {one.scheduler}" if one.scheduler else "nobody schedules it yet"
-    return f"{who}; {model}" if model else who
+def _untried(one: UnboundPod, model: str) -> str:
+    """Return that no scheduler has tried a pod, and the result of the model."""
+    text = f"waits for scheduler {one.scheduler}" if one.scheduler else "not tried by a scheduler"
+    return f"{text}; {model}" if model else text
 
 
-def _bought(instances: list[Booting]) -> list[tuple[str | Text, ...]]:
-    """Instances that are no nodes yet, those of a group that stand alike in one row."""
-    groups: dict[tuple[str, str], list[Booting]] = {}
+def _instances(instances: list[BootingInstance]) -> list[tuple[str | Text, ...]]:
+    """Return instances that are not nodes yet; those of a group with the same error in one row."""
+    groups: dict[tuple[str, str], list[BootingInstance]] = {}
     for one in instances:
         groups.setdefault((one.group, one.error), []).append(one)
     return [
@@ -161,36 +168,36 @@ def _bought(instances: list[Booting]) -> list[tuple[str | Text, ...]]:
     ]
 
 
-def _well(node: NodeLine) -> bool:
+def _well(node: NodeSummary) -> bool:
     return node.ready == "True" and not node.cordoned and node.silent is None
 
 
-def _boot_state(alike: list[Booting]) -> Text:
+def _boot_state(alike: list[BootingInstance]) -> Text:
     if alike[0].error:
         return Text(printable(f"failed: {alike[0].error}"), style="red")
     left = sorted({max(1, round(one.left)) for one in alike if one.left is not None})
     if not left:
         return Text("booting", style="cyan")
     ends = [format_duration(one) for one in (left[0], left[-1])]
-    return Text(f"booting, there in {' to '.join(dict.fromkeys(ends))}", style="cyan")
+    return Text(f"booting, ready in {' to '.join(dict.fromkeys(ends))}", style="cyan")
 
 
-def _state(node: NodeLine) -> Text:
+def _state(node: NodeSummary) -> Text:
     ready = {"True": "Ready", "False": "NotReady"}.get(node.ready, node.ready)
     notes = ["cordoned"] if node.cordoned else []
     if node.silent is not None:
-        notes.append(f"silent for {format_duration(int(node.silent))}")
+        notes.append(f"no heartbeat for {format_duration(int(node.silent))}")
     style = "red" if node.ready != "True" else "yellow" if notes else "green"
     return Text(printable(", ".join([ready, *notes])), style=style)
 
 
-def _fullness(node: NodeLine) -> float:
+def _fullness(node: NodeSummary) -> float:
     shares = [used / limit for used, limit in node.volumes.values() if limit]
     return max(shares, default=0.0)
 
 
-def _driver_names(nodes: Iterable[NodeLine], *, narrow: bool) -> dict[str, str]:
-    """How drivers are called: by the first part of their names if that tells them apart."""
+def _driver_names(nodes: Iterable[NodeSummary], *, narrow: bool) -> dict[str, str]:
+    """Return short names of drivers: the first part of the name, if it is unique."""
     drivers = {driver for node in nodes for driver in node.volumes}
     if not narrow:
         return {one: one for one in drivers}
@@ -200,7 +207,7 @@ def _driver_names(nodes: Iterable[NodeLine], *, narrow: bool) -> dict[str, str]:
     }
 
 
-def _volumes(node: NodeLine, names: dict[str, str]) -> str:
+def _volumes(node: NodeSummary, names: dict[str, str]) -> str:
     if not node.volumes:
         return "no driver"
     return ", ".join(
@@ -209,7 +216,7 @@ def _volumes(node: NodeLine, names: dict[str, str]) -> str:
     )
 
 
-def _totals(nodes: Iterable[NodeLine], names: dict[str, str]) -> list[str]:
+def _totals(nodes: Iterable[NodeSummary], names: dict[str, str]) -> list[str]:
     used: Counter[str] = Counter()
     limits: dict[str, int | None] = defaultdict(int)
     for node in nodes:

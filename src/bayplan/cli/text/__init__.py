@@ -1,1 +1,1 @@
-"""What commands print for people: tables, colours, progress."""
+"""Text output of commands: tables, colours, progress."""

@@ -1,4 +1,4 @@
-"""Findings for people: the most serious first, each with a few of the objects that have it."""
+"""Findings as text: the most serious first, each with examples of the affected objects."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from bayplan.checks import CheckReport, Example, Finding, Severity
 from bayplan.cli.text.output import counted, indented, printable
 
 MOST_EXAMPLES = 3
-"""With more, a table names the first; `-o wide` shows all that are kept."""
+"""The number of examples shown; `-o wide` shows all that are kept."""
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
 def blocks(report: CheckReport, *, wide: bool) -> Iterator[RenderableType]:
-    """What it comes to, then every finding."""
+    """Yield the summary, then every finding, then the skipped checks."""
     yield Text(_summary(report), style="bold")
     for one in report.findings:
         yield ""
         yield from _finding(one, wide=wide)
-    if report.unasked:
+    if report.skipped:
         yield ""
-        yield from _unasked(report, wide=wide)
+        yield from _skipped(report, wide=wide)
 
 
 def _summary(report: CheckReport) -> str:
     counts = Counter(one.severity for one in report.findings)
-    said = [counted(counts[one], _NAMES[one]) for one in Severity if counts[one]]
-    return ", ".join(said) if said else "nothing found"
+    parts = [counted(counts[one], _NAMES[one]) for one in Severity if counts[one]]
+    return ", ".join(parts) if parts else "no findings"
 
 
 _NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -54,20 +54,20 @@ def _examples(one: Finding) -> str:
     shown = [_example(example) for example in one.examples[:MOST_EXAMPLES]]
     more = one.count - len({example.name for example in one.examples[:MOST_EXAMPLES]})
     mark = "; " if any(example.detail for example in one.examples[:MOST_EXAMPLES]) else ", "
-    said = mark.join(shown)
-    return f"{said}{mark}and {more:,} more" if more > 0 else said
+    listed = mark.join(shown)
+    return f"{listed}{mark}and {more:,} more" if more > 0 else listed
 
 
 def _example(example: Example) -> str:
     return f"{example.name}: {example.detail}" if example.detail else example.name
 
 
-def _unasked(report: CheckReport, *, wide: bool) -> Iterator[RenderableType]:
-    """What could not be looked for, and what for want of."""
-    kinds, codes = ", ".join(report.unread), counted(len(report.unasked), "code")
-    yield Text(f"not looked for: {codes}, since nothing was read of {kinds}", style="dim")
+def _skipped(report: CheckReport, *, wide: bool) -> Iterator[RenderableType]:
+    """Yield the number of skipped checks and the kinds that they need."""
+    kinds, checks = ", ".join(report.not_read), counted(len(report.skipped), "check")
+    yield Text(f"{checks} skipped, because these kinds were not read: {kinds}", style="dim")
     if wide:
-        yield _indented(", ".join(one.code for one in report.unasked))
+        yield _indented(", ".join(one.code for one in report.skipped))
 
 
 def _indented(text: str) -> RenderableType:

@@ -1,7 +1,7 @@
-"""How answers are shown: tables for people, JSON and YAML for programs.
+"""Output of commands: tables as text, JSON and YAML for programs.
 
-Colours and wrapping only on a terminal: a pipe gets one line a row, however long. Nothing that came
-from a cluster can steer the terminal; control characters are shown as what they are.
+Colours and wrapping are used only on a terminal: a pipe gets one line per row, however long.
+Control characters in a cluster's data are escaped, so that they cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bayplan.base.values import JsonObject, JsonValue
 
 _ENDLESS = 100_000
-"""The width of what is not a terminal: nothing is wrapped there."""
+"""The width if the output is not a terminal, so that nothing is wrapped."""
 
 
 class Format(Enum):
@@ -35,12 +35,12 @@ class Format(Enum):
 
     @property
     def is_for_people(self) -> bool:
-        """Whether it is a table."""
+        """Whether it is a text format."""
         return self in {Format.table, Format.wide}
 
 
 def show(blocks: Iterable[RenderableType]) -> None:
-    """Print blocks on standard output; what is not a terminal gets no wrapping and no padding."""
+    """Print blocks on standard output; without wrapping and padding if it is not a terminal."""
     console = Console(file=sys.stdout, highlight=False, markup=False)
     if console.is_terminal:
         for block in blocks:
@@ -54,17 +54,17 @@ def show(blocks: Iterable[RenderableType]) -> None:
 
 
 def is_read_by_people() -> bool:
-    """Whether standard output is a terminal; if not, a row is a line."""
+    """Return whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def indented(block: RenderableType) -> RenderableType:
-    """A block moved to the right."""
+    """Return an indented block."""
     return Padding(block, (0, 0, 0, 2), expand=False)
 
 
 def hanging(mark: str, text: Text) -> Table:
-    """Text beside a mark: where it is wrapped, it goes on below itself."""
+    """Return text beside a mark, with a hanging indent."""
     shown = Table.grid(padding=(0, 1, 0, 0))
     shown.add_column(min_width=2)
     shown.add_column(overflow="fold")
@@ -73,7 +73,7 @@ def hanging(mark: str, text: Text) -> Table:
 
 
 def unwrapped(text: Text) -> Text:
-    """A line that is to be copied: a terminal may break it, but no line break is printed."""
+    """Return a line to copy: no line break is printed in it."""
     text.no_wrap = True
     return text
 
@@ -84,19 +84,19 @@ def counted(count: int, thing: str) -> str:
 
 
 def notices() -> Console:
-    """Standard error."""
+    """Return the console of standard error."""
     return Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 def printable(text: str) -> str:
-    """Text without control characters, which a terminal would obey."""
+    """Return the text with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Table:
-    """A table without lines, whose long words are folded instead of cut."""
+    """Return a table without lines; long words are wrapped, not truncated."""
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for heading in headings:
         shown.add_column(heading, overflow="fold")
@@ -106,14 +106,12 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> Tabl
 
 
 def emit(data: JsonValue, style: Format) -> None:
-    """Print an answer for programs."""
+    """Print data as JSON or YAML."""
     sys.stdout.write(_json(data) + "\n" if style is Format.json else _yaml(data))
 
 
 def emit_many(head: JsonObject, name: str, many: Iterable[JsonValue], style: Format) -> None:
-    """The same for an answer that ends in a list under this name, of which all together would take
-    much memory: one after another.
-    """
+    """Print data that ends in a long list under this name, item by item, to save memory."""
     if style is Format.json:
         sys.stdout.write(_json({**head, name: []}).removesuffix("]\n}"))
         separator = "\n    "

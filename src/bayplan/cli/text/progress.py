@@ -1,6 +1,6 @@
-"""How far a command has come: a bar with a percentage, on standard error, and only on a terminal.
+"""Progress of a command: a bar with a percentage on standard error, only on a terminal.
 
-Reading the dump is the first half, what is done with it the second.
+The first half is reading the cluster, the second half is the computation.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LOADING, WHOLE = 50.0, 100.0
 _LONGEST_NAME = 40
 
 
-class Several(Sized, Iterable[T_co], Protocol[T_co]):
-    """Things that can be counted before they are gone through."""
+class SizedIterable(Sized, Iterable[T_co], Protocol[T_co]):
+    """An iterable whose length is known."""
 
 
-class Bar:
-    """A bar that is gone when all is done; nothing at all where nobody looks."""
+class ProgressBar:
+    """A progress bar that disappears at the end; nothing if stderr is not a terminal."""
 
     def __init__(self) -> None:
         console = notices()
@@ -53,33 +53,33 @@ class Bar:
             self._bar.stop()
 
     def loading(self, number: int, sources: int) -> Callable[[str, int, float], None]:
-        """Told of the reading of one of some sources."""
+        """Return the callback for the progress of reading one of several sources."""
 
-        def tell(name: str, count: int, share: float) -> None:
-            said = f"Loading {printable(name)[-_LONGEST_NAME:]}: {count:,} objects"
-            self.at(said, LOADING * (number + share) / sources)
+        def report(name: str, count: int, share: float) -> None:
+            text = f"Loading {printable(name)[-_LONGEST_NAME:]}: {count:,} objects"
+            self.at(text, LOADING * (number + share) / sources)
 
-        return tell
+        return report
 
-    def computing(self, said: str, things: Several[T], start: float = LOADING) -> Iterator[T]:
-        """Go through things, the second half of all that is to be done."""
-        for number, one in enumerate(things):
-            self.at(f"{said} {number + 1:,} of {len(things):,}", start, number / len(things))
+    def computing(self, text: str, items: SizedIterable[T], start: float = LOADING) -> Iterator[T]:
+        """Yield items and report the progress, as the second half of the bar."""
+        for number, one in enumerate(items):
+            self.at(f"{text} {number + 1:,} of {len(items):,}", start, number / len(items))
             yield one
 
-    def at(self, said: str, percent: float, share_of_rest: float = 0.0) -> None:
-        """Say what is being done, and how far that is."""
+    def at(self, text: str, percent: float, share_of_rest: float = 0.0) -> None:
+        """Show the current step and the progress."""
         done = percent + (WHOLE - percent) * share_of_rest
-        self._bar.update(self._task, description=said, completed=done)
+        self._bar.update(self._task, description=text, completed=done)
 
 
 _LINES = 10
-"""Lines in all, where nobody watches a bar."""
+"""The number of progress lines if stderr is not a terminal."""
 
 
 @contextmanager
 def show_runs(runs: int) -> Iterator[Callable[[int, float], None]]:
-    """Something to tell the number of a run and how far it is."""
+    """Yield a callback for the number of a run and its progress."""
     shares = [0.0] * runs
     console = notices()
     columns = (
@@ -91,21 +91,21 @@ def show_runs(runs: int) -> Iterator[Callable[[int, float], None]]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as bar:
-        task = bar.add_task(_said(shares), total=float(runs))
+        task = bar.add_task(_summary(shares), total=float(runs))
         lines = 0
 
-        def tell(number: int, share: float) -> None:
+        def report_progress(number: int, share: float) -> None:
             nonlocal lines
             shares[number] = max(shares[number], share)
             done = sum(shares)
-            bar.update(task, description=_said(shares), completed=done)
+            bar.update(task, description=_summary(shares), completed=done)
             if not console.is_terminal and done >= runs * (lines + 1) / _LINES:
                 lines = int(done * _LINES / runs)
-                console.print(f"{_said(shares)}, {100 * done / runs:.0f} %")
+                console.print(f"{_summary(shares)}, {100 * done / runs:.0f} %")
 
-        yield tell
+        yield report_progress
 
 
-def _said(shares: list[float]) -> str:
+def _summary(shares: list[float]) -> str:
     done = sum(share >= 1 for share in shares)
     return f"{done} of {len(shares)} runs"

@@ -1,4 +1,4 @@
-"""Queues for people: the tree, who waits for what, and what the next cycle would decide."""
+"""Queues as text: the tree, waiting groups, and the decisions of the next cycle."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from rich.text import Text
 from bayplan.cli.text.output import printable, table
 from bayplan.kube.resources import PODS
 from bayplan.queues import Resources
-from bayplan.queues.session import Plan
-from bayplan.queues.survey import QueueView, Survey, WaitingGroup
+from bayplan.queues.queue_snapshot import QueueSnapshot, QueueView, WaitingGroup
+from bayplan.queues.session import CyclePlan
 from bayplan.reports.queues import amounts
 
 MOST_SHOWN = 10
-"""With more groups in a queue, a table shows the first; `-o wide` shows all."""
+"""The number of waiting groups shown per queue; `-o wide` shows all."""
 
 
-def survey_blocks(found: Survey, *, wide: bool) -> Iterator[RenderableType]:
-    """Queues, who waits in them, and what is wrong with them."""
+def queue_blocks(found: QueueSnapshot, *, wide: bool) -> Iterator[RenderableType]:
+    """Yield the queues, their waiting groups, and their problems."""
     headings = ["QUEUE", "STATE", "SHARE", "ALLOCATED", "RESERVED", "QUOTA", "GROUPS WAITING"]
     if wide:
-        headings += ["DESERVED", "GUARANTEED", "ASKED FOR", "PROMISED"]
+        headings += ["DESERVED", "GUARANTEED", "REQUESTED", "INQUEUE"]
     yield table(headings, [_row(view, wide=wide) for view in found.queues])
     rows = list(_waiting_rows(found, wide=wide))
     if rows:
         yield ""
-        yield table(["QUEUE", "POSITION", "GROUP", "PODS", "ASKS FOR", "WAITS FOR"], rows)
+        yield table(["QUEUE", "POSITION", "GROUP", "PODS", "REQUEST", "WAITS FOR"], rows)
     problems = [(view.node.name, text) for view in found.queues for text in view.problems]
     if problems:
         yield ""
@@ -54,8 +54,8 @@ def _row(view: QueueView, *, wide: bool) -> list[str | Text]:
     return row
 
 
-def _waiting_rows(found: Survey, *, wide: bool) -> Iterator[list[str | Text]]:
-    """Everybody who waits; of a long queue only the first, unless there is room."""
+def _waiting_rows(found: QueueSnapshot, *, wide: bool) -> Iterator[list[str | Text]]:
+    """Yield the waiting groups; of a long queue only the first, unless `wide`."""
     for queue, line in groupby(found.waiting(), key=lambda one: one.queue):
         waiting = list(line)
         shown = waiting if wide else waiting[:MOST_SHOWN]
@@ -70,45 +70,45 @@ def _waiting_row(one: WaitingGroup, *, wide: bool) -> list[str | Text]:
         str(one.position),
         one.group,
         _pods(one),
-        _cell(one.asks, wide=wide),
+        _cell(one.request, wide=wide),
         Text(printable(one.text), style="yellow" if one.is_for_queue else ""),
     ]
 
 
 def _pods(one: WaitingGroup) -> str:
-    """The first pod by name, and how many more there are, since groups' names say little."""
+    """Return the first pod and the number of others, since group names are often generated."""
     names = [key.partition("/")[2] for key in one.pods]
     shown = names[0] + (f" +{len(names) - 1}" if names[1:] else "") if names else "none"
     return f"{shown}, {one.gated} gated" if one.gated else shown
 
 
 def _cell(resources: Resources, *, wide: bool) -> str:
-    """Amounts in a few words; the count of pods is left out unless there is room."""
-    said = amounts(resources)
-    return ", ".join(f"{name} {said[name]}" for name in said if wide or name != PODS) or "-"
+    """Return amounts in one line; the number of pods only if `wide`."""
+    listed = amounts(resources)
+    return ", ".join(f"{name} {listed[name]}" for name in listed if wide or name != PODS) or "-"
 
 
-def cycle_blocks(plan: Plan) -> Iterator[RenderableType]:
-    """What a cycle would decide."""
+def cycle_blocks(plan: CyclePlan) -> Iterator[RenderableType]:
+    """Yield the decisions of a cycle."""
     rows = list(_next_rows(plan))
     if rows:
-        yield table(["WHAT", "WHO", "WHERE", "WHY"], rows)
+        yield table(["ACTION", "OBJECT", "NODE OR QUEUE", "REASON"], rows)
     else:
-        yield "nothing would be decided"
+        yield "no decisions"
 
 
-def _next_rows(plan: Plan) -> Iterator[list[str | Text]]:
+def _next_rows(plan: CyclePlan) -> Iterator[list[str | Text]]:
     for key in plan.admitted:
         yield ["admit", key, "", ""]
     for key in plan.ungated:
-        yield ["remove the gate", key, "", ""]
+        yield ["ungate", key, "", ""]
     for placed in plan.placed:
         yield ["bind", placed.pod, placed.node, ""]
     for placed in plan.pipelined:
-        yield ["keep a node", placed.pod, placed.node, "others have to leave it first"]
+        yield ["pipeline", placed.pod, placed.node, "other pods have to end there first"]
     for one in plan.evicted:
         yield ["evict", one.pod, one.node, f"{one.action} for {one.preemptor}"]
     for key in plan.unplaced:
-        yield ["buy a node", key, "", "quota lets it run, and no node takes it"]
+        yield ["scale up", key, "", "within quota, but no node fits"]
     for key, why in plan.waiting.items():
         yield ["wait", key, why.queue, Text(printable(why.text), style="yellow")]

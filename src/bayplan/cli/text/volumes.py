@@ -1,4 +1,4 @@
-"""Attachments in use and limits, for people: by driver, then by node, the fullest first."""
+"""Attachments in use and limits as text: by driver, then by node, the fullest first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHORT = {
 
 
 def blocks(reports: Sequence[VolumeReport], *, wide: bool) -> Iterator[RenderableType]:
-    """By driver, then by node and driver, the fullest first."""
+    """Yield the table by driver, then the one by node and driver, the fullest first."""
     headings = ["NODE", "DRIVER", "USED", "LIMIT", "FREE", "LIMIT FROM", "USED BY"]
     rows = [
         [*_row(report), _source(report, wide=wide), _users(report, wide=wide)]
@@ -47,7 +47,7 @@ def _row(report: VolumeReport) -> list[str | Text]:
 
 
 def _left(report: VolumeReport) -> str:
-    """What is free; what is too much where that is the case."""
+    """Return the free slots, or the number over the limit."""
     if report.over:
         return f"{report.over} over"
     return "-" if report.free is None else str(report.free)
@@ -55,11 +55,11 @@ def _left(report: VolumeReport) -> str:
 
 def _source(report: VolumeReport, *, wide: bool) -> str:
     limit = report.limit
-    # Short, so that drivers' names fit into 80 columns.
-    said = _SHORT.get(limit.source, limit.source.value)
+    # Short, so that driver names fit in 80 columns.
+    source = _SHORT.get(limit.source, limit.source.value)
     if not wide:
-        return said
-    key = f"{said} {limit.detail}" if limit.detail else said
+        return source
+    key = f"{source} {limit.detail}" if limit.detail else source
     return f"{key} ({report.row})" if report.row else key
 
 
@@ -68,9 +68,9 @@ def _users(report: VolumeReport, *, wide: bool) -> str | Text:
         lines = (printable(f"{use.handle}: {_held_by(use)}") for use in report.uses)
         return Text(("\n" if is_read_by_people() else "; ").join(lines))
     names = list(dict.fromkeys(name for use in report.uses for name in use.pods))
-    said = [names[0] + (f" +{len(names) - 1}" if names[1:] else "")] if names else []
+    listed = [names[0] + (f" +{len(names) - 1}" if names[1:] else "")] if names else []
     idle = sum(not use.pods for use in report.uses)
-    return ", ".join([*said, f"{idle} idle"] if idle else said)
+    return ", ".join([*listed, f"{idle} idle"] if idle else listed)
 
 
 def _held_by(use: VolumeUse) -> str:
@@ -78,7 +78,7 @@ def _held_by(use: VolumeUse) -> str:
 
 
 def _summary_table(summaries: Sequence[DriverSummary]) -> Table:
-    """Drivers, a row each."""
+    """Return the table by driver."""
     rows: list[list[str | Text]] = [
         [
             one.driver,
@@ -95,5 +95,5 @@ def _summary_table(summaries: Sequence[DriverSummary]) -> Table:
 
 
 def _fullest(one: VolumeReport) -> str:
-    limit = "any number" if one.limit.count is None else str(one.limit.count)
+    limit = "unlimited" if one.limit.count is None else str(one.limit.count)
     return f"{one.node}, {one.used} of {limit}"

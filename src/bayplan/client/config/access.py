@@ -1,13 +1,13 @@
-"""Everything needed to talk to one API server: who we are, how the server proves itself, and where.
+"""Access to one API server: its address, its certificate authority, and our credentials.
 
-A source of credentials is asked before every request, because tokens rotate: a projected service
-account token is a new file every hour, a plugin's token runs out. Files are read again when they
-change. When the server answers 401 the source is told (`reject`), so that one which can get a fresh
-credential does, once, before the caller hears of it.
+Credentials are read before every request, because tokens rotate: a projected service account token
+is a new file every hour, a plugin's token expires. Files are read again when they change. After a
+401 the credentials are rejected (`reject`); if a fresh one can be had, the request is sent once
+more before the caller sees the error.
 
-Certificates come inline or as files. Python's TLS wants a client certificate as files, so an inline
-key is put into a directory that only we can read, for as long as it takes to load it. Files are
-watched by their dates: a renewed certificate is used from the next request on, without a restart.
+Certificates come inline or as files. Python's TLS needs a client certificate as files, so an inline
+key is written to a directory that only we can read, and removed once it is loaded. Files are
+checked by their modification time: a renewed certificate is used from the next request on.
 """
 
 from __future__ import annotations
@@ -36,57 +36,57 @@ class Credentials(Protocol):
     """A source of credentials."""
 
     async def authorization(self) -> str | None:
-        """What to send as Authorization now, if anything."""
+        """Return the value of the Authorization header, if there is one."""
         ...
 
     def certificate(self) -> ClientCertificate | None:
-        """The client certificate to show, once `authorization` has been awaited."""
+        """Return the client certificate, once `authorization` has been awaited."""
         ...
 
     def reject(self) -> bool:
-        """The server did not accept what it was given; True if asking again may help."""
+        """Drop a credential that the server did not accept; True if there may be another."""
         ...
 
 
 class Anonymous:
-    """No credentials at all."""
+    """No credentials."""
 
     async def authorization(self) -> str | None:
-        """Nothing."""
+        """Return None."""
         return None
 
     def certificate(self) -> ClientCertificate | None:
-        """None."""
+        """Return None."""
         return None
 
     def reject(self) -> bool:
-        """There is nothing else to offer."""
+        """Return False: there is no other credential."""
         return False
 
 
-class FixedHeader(Anonymous):
+class StaticHeader(Anonymous):
     """The same Authorization every time: a bearer token, or a user and password."""
 
     def __init__(self, value: str) -> None:
         self._value = value
 
     @classmethod
-    def bearer(cls, token: str) -> FixedHeader:
-        """A token."""
+    def bearer(cls, token: str) -> StaticHeader:
+        """Return the header of a bearer token."""
         return cls(f"Bearer {checked_token(token, 'the token')}")
 
     @classmethod
-    def basic(cls, user: str, password: str) -> FixedHeader:
-        """A user and password."""
+    def basic(cls, user: str, password: str) -> StaticHeader:
+        """Return the header of a user and password."""
         return cls("Basic " + base64.b64encode(f"{user}:{password}".encode()).decode())
 
     async def authorization(self) -> str | None:
-        """The header."""
+        """Return the header."""
         return self._value
 
 
 class TokenFile(Anonymous):
-    """A token in a file that somebody else keeps fresh."""
+    """A token in a file that another program renews."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -95,18 +95,18 @@ class TokenFile(Anonymous):
         self._read()
 
     async def authorization(self) -> str | None:
-        """The token as the file has it now."""
+        """Return the header of the token that is in the file now."""
         self._read()
         return f"Bearer {self._token}"
 
     def reject(self) -> bool:
-        """Read the file again, whatever its date says; True if the token has changed."""
+        """Read the file again even if unmodified; True if the token has changed."""
         before, self._stamp = self._token, None
         self._read()
         return before != self._token
 
     def _read(self) -> None:
-        """Take the file's token; while it is unreadable, the last one that was read stays."""
+        """Read the token; while the file cannot be read, the last token stays."""
         try:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
@@ -127,10 +127,10 @@ def _read_text(path: Path, size: int) -> str:
 
 
 def checked_token(token: str, where: str) -> str:
-    """The token without surrounding blanks, if it can stand in a header."""
+    """Return the token without surrounding blanks; ConfigError if it cannot be in a header."""
     token = token.strip()
     if not token or not token.isascii() or not token.isprintable():
-        raise ConfigError(f"{where} is empty, or has characters that no token has")
+        raise ConfigError(f"{where} is empty, or has characters that a token cannot have")
     return token
 
 
@@ -139,7 +139,7 @@ Pem = bytes | Path
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """The CA to trust (the system's if None), our certificate, and the name to expect."""
+    """The CA to trust (the system's if None), our client certificate, and the server's name."""
 
     authority: Pem | None = field(default=None, repr=False)
     certificate: Pem | None = field(default=None, repr=False)
@@ -148,13 +148,13 @@ class TlsSettings:
     verify: bool = True
 
     def files(self) -> tuple[Path, ...]:
-        """The files whose change calls for a new context."""
+        """Return the files whose change requires a new TLS context."""
         parts = (self.authority, self.certificate, self.key)
         return tuple(part for part in parts if isinstance(part, Path))
 
 
 class TlsContexts:
-    """The TLS context for now, made anew only when a certificate has changed."""
+    """The current TLS context, made again only when a certificate has changed."""
 
     def __init__(self, settings: TlsSettings) -> None:
         self._settings = settings
@@ -162,15 +162,15 @@ class TlsContexts:
         self._context: ssl.SSLContext | None = None
 
     def current(self, certificate: ClientCertificate | None = None) -> ssl.SSLContext:
-        """A context with that client certificate, or else the settings' own."""
-        wanted = (certificate, tuple(_date(path) for path in self._settings.files()))
+        """Return a context with that client certificate, or that of the settings."""
+        wanted = (certificate, tuple(_modified(path) for path in self._settings.files()))
         if self._context is None or wanted != self._made_for:
             self._context = _context(self._settings, certificate)
             self._made_for = wanted
         return self._context
 
 
-def _date(path: Path) -> int:
+def _modified(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
     except OSError:
@@ -189,7 +189,7 @@ def _context(settings: TlsSettings, own: ClientCertificate | None) -> ssl.SSLCon
         _trust(context, settings.authority)
     certificate = own or _own_certificate(settings)
     if certificate is not None:
-        _show(context, certificate)
+        _load_certificate(context, certificate)
     return context
 
 
@@ -210,17 +210,17 @@ def _own_certificate(settings: TlsSettings) -> ClientCertificate | None:
     return ClientCertificate(certificate, _read(settings.key, "client key"))
 
 
-def _show(context: ssl.SSLContext, own: ClientCertificate) -> None:
+def _load_certificate(context: ssl.SSLContext, own: ClientCertificate) -> None:
     with tempfile.TemporaryDirectory(prefix="bayplan-") as private:
         certificate, key = Path(private, "certificate"), Path(private, "key")
         certificate.write_bytes(own.certificate)
         key.touch(mode=0o600)
         key.write_bytes(own.key)
         try:
-            # A password callback that gives none keeps an encrypted key from asking the terminal.
+            # With an empty password an encrypted key fails instead of prompting on the terminal.
             context.load_cert_chain(certificate, key, password=lambda: b"")
         except (ssl.SSLError, ValueError):
-            raise ConfigError("the client certificate and key do not go together") from None
+            raise ConfigError("the client certificate and its key do not match") from None
 
 
 def _read(source: Pem, what: str) -> bytes:
@@ -234,7 +234,7 @@ def _read(source: Pem, what: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where the server is, how to know it, and who we are. Its repr shows no secret."""
+    """The server's address, TLS settings and our credentials. Its repr shows no secret."""
 
     server: str
     tls: TlsSettings = field(default_factory=TlsSettings)

@@ -1,4 +1,4 @@
-"""Kubeconfig files: their parts as users write them; reading, merging, and picking a context.
+"""Kubeconfig files: their fields, how they are read and merged, and the resolved context.
 
 Several files (`KUBECONFIG=a:b`) merge as kubectl merges them: for clusters, users, contexts and the
 current context alike the first file to name one wins, and a relative path belongs to the file that
@@ -24,40 +24,40 @@ class _Kebab(msgspec.Struct, rename="kebab", kw_only=True):
 
 
 class Cluster(_Kebab):
-    """Where a server is and how to know it."""
+    """A server's address and how it is authenticated."""
 
     server: str = ""
-    """Its URL."""
+    """The server's URL."""
     certificate_authority: str = ""
-    """A file with who signs its certificate."""
+    """A file with the certificate authority."""
     certificate_authority_data: str = ""
-    """The same, as base64."""
+    """The certificate authority as base64."""
     insecure_skip_tls_verify: bool = False
-    """Believe any certificate."""
+    """Accept any certificate."""
     tls_server_name: str = ""
     """The name in its certificate, if it is not that of the URL."""
     proxy_url: str = ""
-    """An HTTP or HTTPS proxy on the way."""
+    """The URL of an HTTP or HTTPS proxy."""
     extensions: list[NamedExtension] | None = None
-    """Handed to exec plugins that ask for it."""
+    """Passed to exec plugins that ask for it."""
 
 
 class NamedExtension(_Kebab):
-    """Something that a cluster says to an exec plugin."""
+    """A named setting of a cluster for exec plugins."""
 
     name: str
     extension: object = None
 
 
 class ExecVariable(msgspec.Struct):
-    """A variable for a plugin's environment."""
+    """An environment variable of an exec plugin."""
 
     name: str
     value: str = ""
 
 
 class ExecSettings(msgspec.Struct, rename="camel"):
-    """A program that gives credentials."""
+    """An exec plugin: a program that prints credentials."""
 
     command: str
     api_version: str
@@ -75,12 +75,12 @@ class AuthProvider(msgspec.Struct):
 
 
 class User(_Kebab):
-    """Who we are."""
+    """A user and its credentials."""
 
     token: str = ""
     """A bearer token."""
     token_file: str = msgspec.field(default="", name="tokenFile")
-    """A file with one, read again when it changes."""
+    """A file with a bearer token, read again when it changes."""
     username: str = ""
     """With the password, for basic authentication."""
     password: str = ""
@@ -91,9 +91,9 @@ class User(_Kebab):
     """Its key."""
     client_key_data: str = ""
     exec: ExecSettings | None = None
-    """A program that gives credentials."""
+    """An exec plugin: a program that prints credentials."""
     auth_provider: AuthProvider | None = None
-    """oidc and gcp, of older files."""
+    """The auth providers oidc and gcp of older files."""
     impersonate: str = msgspec.field(default="", name="as")
     """Act as this user."""
     impersonate_uid: str = msgspec.field(default="", name="as-uid")
@@ -133,7 +133,7 @@ class NamedContext(msgspec.Struct):
 
 
 class KubeConfig(_Kebab):
-    """One file."""
+    """A kubeconfig file."""
 
     clusters: list[NamedCluster] | None = None
     users: list[NamedUser] | None = None
@@ -149,38 +149,48 @@ Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """What one context says, each part with the directory that its relative paths start from."""
+class ResolvedContext:
+    """A context's cluster, user and namespace, with the directories of their relative paths."""
 
     cluster: Cluster
-    cluster_home: Path
+    cluster_directory: Path
     user: User
-    user_home: Path
+    user_directory: Path
     namespace: str
 
 
-def choose(paths: Sequence[Path], context: str | None = None) -> Chosen:
-    """The given or current context of those files, merged."""
-    files = [(path.absolute().parent, read(path)) for path in paths if path.exists()]
+def resolve_context(paths: Sequence[Path], context: str | None = None) -> ResolvedContext:
+    """Return the given or current context of those files, merged."""
+    files = [(path.absolute().parent, read_kubeconfig(path)) for path in paths if path.exists()]
     if not files:
         raise ConfigError(f"no kubeconfig at {', '.join(map(str, paths))}")
     contexts = (
-        (home, one.name, one.context) for home, file in files for one in file.contexts or ()
+        (directory, entry.name, entry.context)
+        for directory, file in files
+        for entry in file.contexts or ()
     )
     clusters = (
-        (home, one.name, one.cluster) for home, file in files for one in file.clusters or ()
+        (directory, entry.name, entry.cluster)
+        for directory, file in files
+        for entry in file.clusters or ()
     )
-    users = ((home, one.name, one.user) for home, file in files for one in file.users or ())
+    users = (
+        (directory, entry.name, entry.user)
+        for directory, file in files
+        for entry in file.users or ()
+    )
     _, wanted = _first("context", context or _current(file for _, file in files), contexts)
-    cluster_home, cluster = _first("cluster", wanted.cluster, clusters)
-    user_home, user = _first("user", wanted.user, users) if wanted.user else (Path(), User())
-    return Chosen(cluster, cluster_home, user, user_home, wanted.namespace or "default")
+    cluster_directory, cluster = _first("cluster", wanted.cluster, clusters)
+    user_directory, user = _first("user", wanted.user, users) if wanted.user else (Path(), User())
+    return ResolvedContext(
+        cluster, cluster_directory, user, user_directory, wanted.namespace or "default"
+    )
 
 
 def _current(files: Iterable[KubeConfig]) -> str:
     named = next((file.current_context for file in files if file.current_context), None)
     if named is None:
-        raise ConfigError("the kubeconfig has no current context, and none was asked for")
+        raise ConfigError("the kubeconfig has no current context, and none was given")
     return named
 
 
@@ -188,15 +198,15 @@ def _first(
     what: str, name: str, entries: Iterable[tuple[Path, str, Entry | None]]
 ) -> tuple[Path, Entry]:
     known = []
-    for home, found, entry in entries:
+    for directory, found, entry in entries:
         if found == name and entry is not None:
-            return home, entry
+            return directory, entry
         known.append(found)
     raise ConfigError(f"the kubeconfig has no {what} named {name!r}{suggestion(name, known)}")
 
 
-def read(path: Path) -> KubeConfig:
-    """One kubeconfig file."""
+def read_kubeconfig(path: Path) -> KubeConfig:
+    """Read a kubeconfig file."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise ConfigError(f"{path} is too large for a kubeconfig")
@@ -212,5 +222,5 @@ def _parse(path: Path) -> object:
         return yaml.load(path.read_bytes(), Loader=_YamlLoader)  # noqa: S506 # it is a safe one
     except yaml.YAMLError as error:
         mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-        place = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{path}{place}: not YAML") from None
+        line = f", line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{path}{line}: not YAML") from None

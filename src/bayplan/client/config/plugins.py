@@ -1,12 +1,11 @@
-"""Credentials from programs, as cloud providers hand them out, and from older auth providers.
+"""Credentials of exec plugins and of the older auth providers.
 
-Their refresh dances are kubernetes_asyncio's to know; it is imported only when a kubeconfig names
-one. Refreshed tokens are used, not written back: the kubeconfig is its owner's file.
+An exec plugin reads the variable KUBERNETES_EXEC_INFO and prints an ExecCredential: a token, a
+client certificate, or both, and their expiry. They are used until then or until the server answers
+401. One program (`bayplan.client.programs`) runs at a time for all requests that wait for it.
 
-The program gets what it should know in the variable KUBERNETES_EXEC_INFO and prints an
-ExecCredential: a token, a client certificate, or both, and until when they are good. We keep them
-until then or until the server says 401, and run one program (`bayplan.client.programs`) at a time
-however many requests wait for it.
+Auth providers are left to kubernetes_asyncio, which is imported only when a kubeconfig names one.
+Refreshed tokens are not written to the kubeconfig, which belongs to its owner.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from bayplan.client.programs import NotStartedError, Program, ProgramError
 KNOWN = ("gcp", "oidc")
 
 
-class ProvidedToken(Anonymous):
+class AuthProviderToken(Anonymous):
     """A token that kubernetes_asyncio gets and refreshes."""
 
     def __init__(self, provider: AuthProvider) -> None:
@@ -39,17 +38,17 @@ class ProvidedToken(Anonymous):
 
         self._name = provider.name
         self._loader = KubeConfigLoader(_as_kubeconfig(provider))
-        self._asking = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def authorization(self) -> str | None:
-        """The token, refreshed if the library finds that it has run out."""
-        async with self._asking:
+        """Return the header of the token, refreshed by the library if it has expired."""
+        async with self._lock:
             try:
                 if self._name == "gcp":
                     header = await self._loader.load_gcp_token()
                 else:
                     header = await self._loader._load_oid_token()  # noqa: SLF001
-            except Exception:  # noqa: BLE001 # whatever it raises may quote the token
+            except Exception:  # noqa: BLE001 # its error may quote the token
                 raise ConfigError(f"auth-provider {self._name}: no valid token") from None
         token = str(header).removeprefix("Bearer ")
         return f"Bearer {checked_token(token, f'the token of auth-provider {self._name}')}"
@@ -70,7 +69,7 @@ VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1b
 
 
 class ExecStatus(msgspec.Struct, rename="camel"):
-    """What the plugin gives."""
+    """The credentials that an exec plugin returns."""
 
     token: str = ""
     client_certificate_data: str = ""
@@ -79,7 +78,7 @@ class ExecStatus(msgspec.Struct, rename="camel"):
 
 
 class ExecCredential(msgspec.Struct, rename="camel"):
-    """The plugin's whole answer."""
+    """The whole output of an exec plugin."""
 
     api_version: str
     kind: str
@@ -87,17 +86,17 @@ class ExecCredential(msgspec.Struct, rename="camel"):
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
-    """A program, where its relative path starts from, and what it may know of the cluster."""
+class ExecPlugin:
+    """An exec plugin, the directory of its relative path, and the cluster's fields for it."""
 
     settings: ExecSettings
-    home: Path
+    directory: Path
     cluster: Mapping[str, object]
     environment: Mapping[str, str]
     timeout: float = 60.0
 
     async def run(self) -> ExecStatus:
-        """Run it once."""
+        """Run the program once."""
         arguments, environment = self.settings.args or [], self._environment()
         program = Program(self._command(), arguments, environment, self.timeout)
         try:
@@ -112,9 +111,9 @@ class Plugin:
         return f"exec plugin {self.settings.command}"
 
     def _command(self) -> str:
-        """A path with a slash in it is relative to the kubeconfig; a bare name is on the PATH."""
+        """Return the command: with a slash relative to the kubeconfig, else found on the PATH."""
         command = self.settings.command
-        return str(self.home / command) if os.sep in command else command
+        return str(self.directory / command) if os.sep in command else command
 
     def _environment(self) -> dict[str, str]:
         spec: dict[str, object] = {"interactive": False}
@@ -122,58 +121,62 @@ class Plugin:
             spec["cluster"] = dict(self.cluster)
         info = {"apiVersion": self.settings.api_version, "kind": "ExecCredential", "spec": spec}
         own = {variable.name: variable.value for variable in self.settings.env or ()}
-        told = {"KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
-        return {**self.environment, **own, **told}
+        exec_info = {"KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()}
+        return {**self.environment, **own, **exec_info}
 
     def _read(self, output: bytes) -> ExecStatus:
         try:
             answer = msgspec.json.decode(output, type=ExecCredential)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise ConfigError(f"{self._name}: the answer is not an ExecCredential") from None
+            raise ConfigError(f"{self._name}: the output is not an ExecCredential") from None
         if answer.api_version != self.settings.api_version:
-            raise ConfigError(f"{self._name}: answered another version than it was asked in")
+            raise ConfigError(f"{self._name}: the output is of another version than requested")
         status = answer.status
         if bool(status.client_certificate_data) != bool(status.client_key_data):
-            raise ConfigError(f"{self._name}: gave half of a client certificate")
+            raise ConfigError(
+                f"{self._name}: returned a client certificate without key, or a key alone"
+            )
         if not status.token and not status.client_key_data:
-            raise ConfigError(f"{self._name}: gave no credential")
+            raise ConfigError(f"{self._name}: returned no credential")
         return status
 
 
 class ExecCredentials:
-    """What the plugin gave last, for as long as it is good."""
+    """The credentials that an exec plugin returned last, until they expire."""
 
-    def __init__(self, plugin: Plugin, clock: Clock) -> None:
+    def __init__(self, plugin: ExecPlugin, clock: Clock) -> None:
         if plugin.settings.api_version not in VERSIONS:
-            raise ConfigError(f"exec plugin version {plugin.settings.api_version!r} is not known")
+            raise ConfigError(
+                f"exec plugin version {plugin.settings.api_version!r} is not supported"
+            )
         self._plugin = plugin
         self._clock = clock
-        self._given: ExecStatus | None = None
+        self._credential: ExecStatus | None = None
         self._running = asyncio.Lock()
 
     async def authorization(self) -> str | None:
-        """The plugin's token, from a new run if the last one is no longer good."""
+        """Return the header of the plugin's token; run it again if the last one has expired."""
         async with self._running:
-            if self._given is None or self._expired(self._given):
-                self._given = await self._plugin.run()
-            token = self._given.token
+            if self._credential is None or self._is_expired(self._credential):
+                self._credential = await self._plugin.run()
+            token = self._credential.token
         return f"Bearer {checked_token(token, 'the exec plugin token')}" if token else None
 
     def certificate(self) -> ClientCertificate | None:
-        """The plugin's certificate, if it gave one."""
-        given = self._given
-        if given is None or not given.client_key_data:
+        """Return the plugin's client certificate, if there is one."""
+        credential = self._credential
+        if credential is None or not credential.client_key_data:
             return None
-        certificate, key = given.client_certificate_data, given.client_key_data
+        certificate, key = credential.client_certificate_data, credential.client_key_data
         return ClientCertificate(certificate.encode(), key.encode())
 
     def reject(self) -> bool:
         """Run the plugin again before the next request."""
-        self._given = None
+        self._credential = None
         return True
 
-    def _expired(self, given: ExecStatus) -> bool:
-        if (expiry := given.expiration_timestamp) is None:
+    def _is_expired(self, credential: ExecStatus) -> bool:
+        if (expiry := credential.expiration_timestamp) is None:
             return False
         expiry = expiry if expiry.tzinfo else expiry.replace(tzinfo=UTC)
         return self._clock.now() + EARLY >= expiry

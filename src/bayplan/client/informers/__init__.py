@@ -1,4 +1,4 @@
-"""Local copies of objects that follow the server, and word of every change."""
+"""Informers: local caches of objects that follow the server, and notify of every change."""
 
 from bayplan.client.informers.informer import Informer, Informers, Subscription
 from bayplan.client.informers.reflector import Change

@@ -1,9 +1,8 @@
-"""An informer: a local, current copy of some objects, and word of every change to it.
+"""Informers: a local, current cache of some objects, with handlers and subscribers of changes.
 
-A subscriber first hears of everything there is, then of every change, in order. Between the
-informer and each subscriber lies a short queue; when it is full the informer waits, stops reading
-from the server, and the network's own flow control does the rest. Nothing is dropped, and memory
-stays bounded.
+A subscriber first gets every object of the cache, then every change, in order. Each subscriber has
+a short queue; when it is full the informer waits and stops reading from the server. Nothing is
+dropped, and memory stays bounded.
 
 informer = Informer(client, Pod, Selection(namespace="shop"))
 informer.on_change(print)                     # called in order, before the next one is read
@@ -26,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Generic, Self, cast
 
-from bayplan.base.turns import Turns
+from bayplan.base.timeslice import TimeSlice
 from bayplan.client.client import Client
 from bayplan.client.errors import (
     ClientError,
@@ -36,37 +35,37 @@ from bayplan.client.errors import (
     NotFoundError,
     ServerFaultError,
 )
-from bayplan.client.informers.reflector import Change, Reflector, Store
+from bayplan.client.informers.reflector import Change, InformerCache, Reflector
 from bayplan.client.objects import key_of
 from bayplan.client.resources import Resource, T, resource_of
 from bayplan.client.verbs.reads import Selection, WatchEvent
 
 
 class Subscription(Generic[T]):
-    """The changes, from now on; to be used as a context manager and iterated over."""
+    """A stream of changes; to be used as a context manager and iterated over."""
 
     def __init__(
-        self, there: Iterable[T], bound: int, forget: Callable[[Subscription[T]], None]
+        self, existing: Iterable[T], bound: int, unsubscribe: Callable[[Subscription[T]], None]
     ) -> None:
-        self._there = deque(there)
+        self._existing = deque(existing)
         self._changes: asyncio.Queue[Change[T]] = asyncio.Queue(bound)
-        self._forget = forget
+        self._unsubscribe = unsubscribe
         self._closed = False
 
     async def put(self, change: Change[T]) -> None:
-        """Hand a change over, waiting for room."""
+        """Queue a change; wait while the queue is full."""
         if not self._closed:
             await self._changes.put(change)
 
     @property
     def waiting(self) -> int:
-        """How many changes lie in the queue."""
+        """How many changes are in the queue."""
         return self._changes.qsize()
 
     def close(self) -> None:
-        """Listen no more; an informer that waits for room goes on."""
+        """End the subscription; an informer that waits for the queue goes on."""
         self._closed = True
-        self._forget(self)
+        self._unsubscribe(self)
         while not self._changes.empty():
             self._changes.get_nowait()
 
@@ -74,8 +73,8 @@ class Subscription(Generic[T]):
         return self
 
     async def __anext__(self) -> Change[T]:
-        if self._there:
-            return Change("added", new=self._there.popleft())
+        if self._existing:
+            return Change("added", new=self._existing.popleft())
         if self._closed:
             raise StopAsyncIteration
         return await self._changes.get()
@@ -88,18 +87,18 @@ class Subscription(Generic[T]):
 
 
 log = logging.getLogger(__name__)
-UnfitHandler = Callable[[str, MalformedError | None], None]
-"""Told which object does not fit its type and why, or (None) that it is not there any more."""
-QUEUE = 128
+MalformedObjectHandler = Callable[[str, MalformedError | None], None]
+"""Called with the key of a malformed object and its error, or None once it is deleted."""
+QUEUE_LENGTH = 128
 REFUSALS = (ForbiddenError, MethodNotAllowedError, NotFoundError)
-"""Answers that waiting alone does not change."""
+"""Errors that usually persist until permissions or definitions change."""
 
-FAULTS = 3
-"""So many failures of a server at its first answer are one: a conversion webhook may be gone."""
+MAX_FAULTS = 3
+"""Server faults before the first list that count as a refusal: a conversion webhook may fail."""
 
 
 class Informer(Generic[T]):
-    """A copy of the selected objects that follows the server."""
+    """A cache of the selected objects that follows the server."""
 
     def __init__(
         self, client: Client, kind: type[T] | Resource[T], which: Selection | None = None
@@ -107,88 +106,88 @@ class Informer(Generic[T]):
         self.resource = resource_of(kind)
         self.synced = asyncio.Event()
         self.answered = asyncio.Event()
-        """Set once it has the whole picture, or was refused it: the kind is not served, or not for
-        us, or the server has failed at it a few times. It goes on asking.
+        """Set once it has synced or was refused: the kind is not served or forbidden, or the server
+        has failed a few times. It goes on retrying.
         """
         self._faults = 0
         self.lists = 0
         self.last_error: ClientError | None = None
-        self._store: Store[T] = Store()
+        self._store: InformerCache[T] = InformerCache()
         self._handlers: list[Callable[[Change[T]], None]] = []
-        self._unfit: dict[str, MalformedError] = {}
-        self._unfit_handlers: list[UnfitHandler] = []
+        self._malformed: dict[str, MalformedError] = {}
+        self._malformed_handlers: list[MalformedObjectHandler] = []
         self._subscriptions: list[Subscription[T]] = []
         self._reflector = Reflector(
-            client, self.resource, which or Selection(), sink=self, report=self._report
+            client, self.resource, which or Selection(), store=self, report=self._report
         )
 
     @property
     def refusal(self) -> ClientError | None:
-        """Why it has nothing, if it was refused."""
+        """The error of an informer that was refused and has never synced."""
         refused = isinstance(self.last_error, REFUSALS) and not self.synced.is_set()
         return self.last_error if refused else None
 
     @property
     def objects(self) -> Mapping[str, T]:
-        """The objects by `namespace/name`, or by name; a live view."""
+        """The cached objects by `namespace/name`, or by name; a live view."""
         return self._store
 
     def on_change(self, handler: Callable[[Change[T]], None]) -> None:
-        """Call that for everything there is now, and for every change from now on."""
+        """Call a handler for every object of the cache, and for every change from now on."""
         for item in self._store.values():
             handler(Change("added", new=item))
         self._handlers.append(handler)
 
     def listen(self, handler: Callable[[Change[T]], None]) -> list[T]:
-        """Everything there is now, for whoever takes it in turns; the handler is called for every
-        change from now on.
-        """
+        """Return the objects of the cache; the handler is called for every change from now on."""
         self._handlers.append(handler)
         return list(self._store.values())
 
-    def on_unfit(self, handler: UnfitHandler) -> None:
-        """Call that for every object that is there but does not fit its type, now and later.
+    def on_malformed(self, handler: MalformedObjectHandler) -> None:
+        """Call a handler for every malformed object, now and later.
 
-        One that fits again, or is told as deleted, is heard of as a change.
+        One that fits its type again, or is deleted, is reported as a change.
         """
-        for key, error in self._unfit.items():
+        for key, error in self._malformed.items():
             handler(key, error)
-        self._unfit_handlers.append(handler)
+        self._malformed_handlers.append(handler)
 
-    def subscribe(self, bound: int = QUEUE) -> Subscription[T]:
-        """Everything there is now, then every change; at most `bound` of them wait unread."""
-        made = Subscription(self._store.values(), bound, self._subscriptions.remove)
-        self._subscriptions.append(made)
-        return made
+    def subscribe(self, bound: int = QUEUE_LENGTH) -> Subscription[T]:
+        """Subscribe to every object of the cache, then every change; the queue holds `bound`."""
+        subscription = Subscription(self._store.values(), bound, self._subscriptions.remove)
+        self._subscriptions.append(subscription)
+        return subscription
 
     async def run(self) -> None:
         """Follow the server until cancelled."""
         await self._reflector.run()
 
-    async def replace(self, items: Iterable[T], unfit: frozenset[str]) -> None:
-        """Take a complete list from the reflector."""
+    async def replace(self, items: Iterable[T], malformed: frozenset[str]) -> None:
+        """Replace the cache by a complete list of the reflector."""
         self.lists += 1
-        turns, listed = Turns(), dict[str, T]()
+        time_slice, listed = TimeSlice(), dict[str, T]()
         for item in items:
             listed[key_of(item)] = item
-            if turns.is_over:
-                await turns.next()
-        await self._publish(self._store.replace(listed, keep=unfit), turns)
-        for key in [key for key in self._unfit if key not in unfit]:
-            del self._unfit[key]
-            self._tell_unfit(key, None)
+            if time_slice.is_over:
+                await time_slice.begin_next()
+        await self._publish(self._store.replace(listed, keep=malformed), time_slice)
+        for key in [key for key in self._malformed if key not in malformed]:
+            del self._malformed[key]
+            self._report_malformed(key, None)
         self.last_error = None
         self.synced.set()
         self.answered.set()
 
     async def apply(self, event: WatchEvent[T]) -> None:
-        """Take one event from the reflector."""
-        if event.object is not None and self._unfit:
-            self._unfit.pop(key_of(event.object), None)
+        """Apply a watch event of the reflector."""
+        if event.object is not None and self._malformed:
+            self._malformed.pop(key_of(event.object), None)
         await self._publish(self._store.apply(event))
 
-    async def _publish(self, changes: Iterable[Change[T]], turns: Turns | None = None) -> None:
-        """Tell those who listened before; whoever joins meanwhile has seen the store after it."""
+    async def _publish(
+        self, changes: Iterable[Change[T]], time_slice: TimeSlice | None = None
+    ) -> None:
+        """Notify present handlers and subscribers; later ones have read the cache after it."""
         handlers, subscriptions = tuple(self._handlers), tuple(self._subscriptions)
         if not handlers and not subscriptions:
             return
@@ -197,49 +196,49 @@ class Informer(Generic[T]):
                 handler(change)
             for subscription in subscriptions:
                 await subscription.put(change)
-            if turns is not None and turns.is_over:
-                await turns.next()
+            if time_slice is not None and time_slice.is_over:
+                await time_slice.begin_next()
 
     def _report(self, error: ClientError) -> None:
-        is_news = not isinstance(error, REFUSALS) or str(error) != str(self.last_error)
+        is_new = not isinstance(error, REFUSALS) or str(error) != str(self.last_error)
         self.last_error = error
-        if is_news:  # a refusal is the same at every try
+        if is_new:  # a refusal repeats at every retry
             log.warning("informer of %s: %s", self.resource, error)
         self._faults += isinstance(error, ServerFaultError)
-        if isinstance(error, REFUSALS) or self._faults >= FAULTS:
+        if isinstance(error, REFUSALS) or self._faults >= MAX_FAULTS:
             self.answered.set()
         if isinstance(error, MalformedError) and error.key:
-            self._unfit[error.key] = error
-            self._tell_unfit(error.key, error)
+            self._malformed[error.key] = error
+            self._report_malformed(error.key, error)
 
-    def _tell_unfit(self, key: str, error: MalformedError | None) -> None:
-        for handler in tuple(self._unfit_handlers):
+    def _report_malformed(self, key: str, error: MalformedError | None) -> None:
+        for handler in tuple(self._malformed_handlers):
             handler(key, error)
 
 
-Wanted = tuple[str, str, bool, Selection]
+InformerKey = tuple[str, str, bool, Selection]
 
 
 class Informers:
-    """Informers of one client; an informer that fails takes the others and the body with it."""
+    """The informers of one client; one that fails cancels the others and the body."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._informers: dict[Wanted, object] = {}
+        self._informers: dict[InformerKey, object] = {}
         self._synced: list[asyncio.Event] = []
         self._group = asyncio.TaskGroup()
         self._tasks: list[asyncio.Task[None]] = []
 
     def of(self, kind: type[T] | Resource[T], which: Selection | None = None) -> Informer[T]:
-        """The informer of those objects, started if it is the first time that anyone asks."""
+        """Return the informer of those objects; start it on the first call."""
         resource, which = resource_of(kind), which or Selection()
-        wanted = (resource.api_version, resource.plural, resource.type is dict, which)
-        if wanted not in self._informers:
-            self._informers[wanted] = self._start(Informer(self._client, resource, which))
-        return cast("Informer[T]", self._informers[wanted])
+        key = (resource.api_version, resource.plural, resource.type is dict, which)
+        if key not in self._informers:
+            self._informers[key] = self._start(Informer(self._client, resource, which))
+        return cast("Informer[T]", self._informers[key])
 
     async def synced(self) -> None:
-        """Wait until each of them has the whole picture once."""
+        """Wait until all of them have synced."""
         for event in tuple(self._synced):
             await event.wait()
 
@@ -263,5 +262,5 @@ class Informers:
         if isinstance(error, asyncio.CancelledError):
             await self._group.__aexit__(kind, error, traceback)
         else:
-            # The body's own error goes on as it is, not wrapped into a group of errors.
+            # The body's error is raised as it is, not inside an ExceptionGroup.
             await self._group.__aexit__(None, None, None)

@@ -1,21 +1,21 @@
-"""Keeping up with the server: list, watch, resume, list again; the copy, and its changes.
+"""The reflector: list, watch, resume, list again; and the informer's cache with its changes.
 
-Pure bookkeeping, no I/O. Whatever the server tells, the changes that come out describe each
-object's life without gaps: added once, updated while it is there, deleted once. An object that was
-deleted and made again under its name while we were away is told as a deletion and an addition.
+The cache does no I/O. Its changes describe each object's life without gaps: added once, updated
+while it exists, deleted once. An object that was deleted and created again under its name while
+there was no watch is a deletion and an addition.
 
-The reflector knows how far it has come by a resource version, and moves it on only when whoever
-listens has taken what came before. From there:
+The reflector keeps the resource version it has reached, and advances it only when its store has
+taken the event. From there:
 
-- *No version yet*: fetch everything. Preferably as a streaming list (a watch that begins with all
-  there is and says when that was all); from servers that do not do this, in pages. Only a complete
-  list is handed on.
-- *A version*: watch from it. When the stream ends or is cut, or the server is unwell, watch again
-  from where we are. When the server no longer remembers that version (410, as an answer or within
-  the stream) or sends what cannot be understood, start over with no version.
+- *No version yet*: list everything. Preferably as a streaming list (a watch that begins with all
+  objects and a bookmark at their end); from servers that do not support this, in pages. Only a
+  complete list is passed on.
+- *A version*: watch from it. When the stream ends or is cut, or the server fails, watch again from
+  the same version. When the version has expired (410, as a response or within the stream) or the
+  stream is malformed, list again.
 
-Between failures it waits, longer each time, with some chance added so that a fleet of clients does
-not come back at once. It never gives up: what is wrong is reported, and is often put right.
+Between failures it waits, longer each time and with jitter, so that many clients do not return at
+once. It never gives up: errors are reported, and are often temporary.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Generic, Literal, Protocol
 
 import msgspec
 
-from bayplan.base.pacing import Backoff
+from bayplan.base.flowcontrol import ExponentialBackoff
 from bayplan.client.client import Client
 from bayplan.client.errors import (
     ApiError,
@@ -49,10 +49,10 @@ from bayplan.client.verbs.reads import Selection, WatchEvent, WatchFrom, WatchSt
 
 
 class Change(msgspec.Struct, Generic[T], frozen=True):
-    """One step in an object's life.
+    """A change of an object in the cache.
 
-    `old` is what we knew before, `new` what the server says now. Of a deleted object `new` is its
-    last state, if the server told us; it did not if the object went while we were not watching.
+    `old` is the cached object, `new` the server's. Of a deleted object `new` is its last state,
+    which is unknown if it was deleted while there was no watch.
     """
 
     type: Literal["added", "updated", "deleted"]
@@ -68,12 +68,12 @@ class Change(msgspec.Struct, Generic[T], frozen=True):
 
     @property
     def key(self) -> str:
-        """Which object it is about."""
+        """The object's `namespace/name`, or name."""
         return key_of(self.object)
 
 
-class Store(Mapping[str, T], Generic[T]):
-    """Objects by `namespace/name`, or by name if cluster-scoped."""
+class InformerCache(Mapping[str, T], Generic[T]):
+    """The cached objects by `namespace/name`, or by name if cluster-scoped."""
 
     def __init__(self) -> None:
         self._items: dict[str, T] = {}
@@ -90,10 +90,9 @@ class Store(Mapping[str, T], Generic[T]):
     def replace(
         self, listed: dict[str, T], keep: frozenset[str] = frozenset()
     ) -> Iterable[Change[T]]:
-        """Take a whole new list, by key; deletions are told first, then the rest in the list's
-        order.
+        """Replace all objects by a list, by key; return deletions, then the list's changes.
 
-        Objects in `keep` are there but could not be read: what was known of them stays.
+        Objects in `keep` exist but are malformed: their cached state stays.
         """
         if not self._items:
             self._items = listed.copy()
@@ -105,7 +104,7 @@ class Store(Mapping[str, T], Generic[T]):
         return changes
 
     def apply(self, event: WatchEvent[T]) -> list[Change[T]]:
-        """Take one event of a watch."""
+        """Apply an event of a watch; return the changes."""
         if event.object is None:
             return []
         return self._drop(event.object) if event.type == "DELETED" else self._put(event.object)
@@ -138,13 +137,13 @@ RESUMABLE = (
     ServerFaultError,
 )
 WATCH_SECONDS = 300
-STREAMED_TRIES = 2
-BRIEF = 1.0
-"""A watch that ends sooner than this, with nothing new told, counts as a failure."""
+MAX_STREAMED_LISTS = 2
+SHORT_WATCH_SECONDS = 1.0
+"""A watch that ends sooner than this, without an event, counts as a failure."""
 
 
-class _IgnoredError(ClientError):
-    """The server did not hear the wish for a streaming list."""
+class _NotStreamedError(ClientError):
+    """The server ignored the request for a streaming list."""
 
 
 NO_STREAMING_LIST = (
@@ -153,48 +152,48 @@ NO_STREAMING_LIST = (
     InvalidError,
     MethodNotAllowedError,
     NotAcceptableError,
-    _IgnoredError,
+    _NotStreamedError,
 )
 
 
-class Sink(Protocol[T]):
-    """Whoever listens to a reflector."""
+class ReflectorStore(Protocol[T]):
+    """The store that a reflector fills."""
 
-    async def replace(self, items: Iterable[T], unfit: frozenset[str]) -> None:
-        """Take a complete list, but for the objects of those keys, which do not fit their type."""
+    async def replace(self, items: Iterable[T], malformed: frozenset[str]) -> None:
+        """Take a complete list, without the malformed objects of those keys."""
         ...
 
     async def apply(self, event: WatchEvent[T]) -> None:
-        """Take one event."""
+        """Take one watch event."""
         ...
 
 
 class Reflector(Generic[T]):
-    """Hands on the state of a resource, and everything that happens to it, in order."""
+    """Lists and watches a resource, and passes everything to a store, in order."""
 
     def __init__(
         self,
         client: Client,
         resource: Resource[T],
         which: Selection,
-        sink: Sink[T],
+        store: ReflectorStore[T],
         report: Callable[[ClientError], None],
     ) -> None:
         self._client = client
         self._resource = resource
         self._which = which
-        self._sink = sink
+        self._store = store
         self._report = report
-        self._backoff = Backoff(client.rng)
+        self._backoff = ExponentialBackoff(client.rng)
         self._version: str | None = None
-        self._streamed_tries = STREAMED_TRIES
-        self._unfit: set[str] = set()
+        self._streamed_lists_left = MAX_STREAMED_LISTS
+        self._malformed: set[str] = set()
 
     async def run(self) -> None:
-        """Keep up until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
-                await (self._fill() if self._version is None else self._follow(self._version))
+                await (self._list() if self._version is None else self._resume(self._version))
             except ClientError as error:
                 await self._recover(error)
 
@@ -207,69 +206,73 @@ class Reflector(Generic[T]):
     async def _wait(self) -> None:
         await self._client.clock.sleep(self._backoff.next_wait())
 
-    async def _fill(self) -> None:
-        self._unfit.clear()
-        if self._streamed_tries:
+    async def _list(self) -> None:
+        self._malformed.clear()
+        if self._streamed_lists_left:
             try:
-                return await self._fill_by_stream()
-            except (ApiError, _IgnoredError) as error:
+                return await self._list_by_stream()
+            except (ApiError, _NotStreamedError) as error:
                 if self._version is not None:
-                    raise  # the list was complete; this is about what came after it
+                    raise  # the list was complete; the error came after it
                 if isinstance(error, NO_STREAMING_LIST):
-                    self._streamed_tries = 0
-        return await self._fill_by_pages()
+                    self._streamed_lists_left = 0
+        return await self._list_by_pages()
 
-    async def _fill_by_pages(self) -> None:
-        page = await self._client.collect(self._resource, self._which, unfit=self._set_aside)
-        await self._sink.replace(page.items, frozenset(self._unfit))
-        self._came_to(page.resource_version)
+    async def _list_by_pages(self) -> None:
+        page = await self._client.collect(
+            self._resource, self._which, malformed=self._report_malformed
+        )
+        await self._store.replace(page.items, frozenset(self._malformed))
+        self._advance(page.resource_version)
 
-    async def _fill_by_stream(self) -> None:
-        self._streamed_tries -= 1
+    async def _list_by_stream(self) -> None:
+        self._streamed_lists_left -= 1
         async with self._watch(WatchFrom(initial_events=True, seconds=self._seconds())) as stream:
-            await self._take_initial(stream)
-            self._streamed_tries = STREAMED_TRIES
-            await self._take(stream)
+            await self._read_initial(stream)
+            self._streamed_lists_left = MAX_STREAMED_LISTS
+            await self._read(stream)
 
-    async def _take_initial(self, stream: WatchStream[T]) -> None:
-        draft: Store[T] = Store()
+    async def _read_initial(self, stream: WatchStream[T]) -> None:
+        initial: InformerCache[T] = InformerCache()
         async for event in stream:
-            draft.apply(event)
+            initial.apply(event)
             if event.initial_events_end:
-                await self._sink.replace(draft.values(), frozenset(self._unfit))
-                return self._came_to(event.resource_version)
+                await self._store.replace(initial.values(), frozenset(self._malformed))
+                return self._advance(event.resource_version)
             if event.type == "BOOKMARK":
-                raise _IgnoredError("a bookmark, but not that of a streaming list")
-        raise DisconnectedError("the stream ended before all had been told")
+                raise _NotStreamedError("a bookmark, but not that of a streaming list")
+        raise DisconnectedError("the stream ended before the list was complete")
 
-    async def _follow(self, version: str) -> None:
+    async def _resume(self, version: str) -> None:
         began, clock = self._client.clock.monotonic(), self._client.clock
         async with self._watch(WatchFrom(version, seconds=self._seconds())) as stream:
-            await self._take(stream)
-        if self._version == version and clock.monotonic() - began < BRIEF:
+            await self._read(stream)
+        if self._version == version and clock.monotonic() - began < SHORT_WATCH_SECONDS:
             await self._wait()
 
-    async def _take(self, stream: WatchStream[T]) -> None:
-        """Hand on what the stream tells, until it ends."""
+    async def _read(self, stream: WatchStream[T]) -> None:
+        """Pass the stream's events to the store until it ends."""
         async for event in stream:
-            await self._sink.apply(event)
-            self._came_to(event.resource_version)
+            await self._store.apply(event)
+            self._advance(event.resource_version)
 
-    def _came_to(self, version: str) -> None:
-        """Resume from there; only news counts as things going well."""
+    def _advance(self, version: str) -> None:
+        """Keep the version to resume from; reset the backoff if it is a new one."""
         if not version:
-            raise MalformedError(f"{self._resource}: the server names no resource version")
+            raise MalformedError(f"{self._resource}: no resource version in the response")
         if version != self._version:
             self._version = version
             self._backoff.reset()
 
-    def _set_aside(self, error: MalformedError) -> None:
-        self._unfit.add(error.key)
+    def _report_malformed(self, error: MalformedError) -> None:
+        self._malformed.add(error.key)
         self._report(error)
 
     def _watch(self, start: WatchFrom) -> AbstractAsyncContextManager[WatchStream[T]]:
-        return self._client.watch(self._resource, self._which, start, unfit=self._set_aside)
+        return self._client.watch(
+            self._resource, self._which, start, malformed=self._report_malformed
+        )
 
     def _seconds(self) -> int:
-        """How long to watch: not all informers' watches shall end together."""
+        """Return how long to watch, with jitter so that not all watches end together."""
         return int(WATCH_SECONDS * (1 + self._client.rng.random()))

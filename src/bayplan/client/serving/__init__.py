@@ -1,1 +1,1 @@
-"""What our own servers have in common: certificates, sockets, and bounds on what they are sent."""
+"""Parts of our own servers: certificates, sockets, health endpoints, limits on requests."""

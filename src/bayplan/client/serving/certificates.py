@@ -1,5 +1,5 @@
-"""A certificate authority of our own, which signs a server's and its clients' certificates, and a
-server's TLS, whose certificate can be changed while it serves.
+"""A certificate authority for server and client certificates, and TLS of servers, whose
+certificate can be replaced while they serve.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID = timedelta(days=3650)
-"""How long a certificate is good for unless something else is said."""
+"""How long a certificate is valid by default."""
 _SKEW = timedelta(minutes=5)
 
 
@@ -63,7 +63,7 @@ def _builder(
     )
 
 
-class Authority:
+class CertificateAuthority:
     """A certificate authority with one key."""
 
     def __init__(self, pair: KeyPair) -> None:
@@ -75,8 +75,10 @@ class Authority:
         self._key = key
 
     @classmethod
-    def create(cls, now: datetime, valid: timedelta = VALID, name: str = "bayplan-ca") -> Authority:
-        """Make a new authority."""
+    def create(
+        cls, now: datetime, valid: timedelta = VALID, name: str = "bayplan-ca"
+    ) -> CertificateAuthority:
+        """Create a certificate authority with a new key."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name(name)
         usage = x509.KeyUsage(
@@ -108,13 +110,13 @@ class Authority:
         valid: timedelta = VALID,
         name: str = "bayplan-apiserver",
     ) -> KeyPair:
-        """A certificate for a server under all its names."""
+        """Issue a certificate for a server with all its host names."""
         names = x509.SubjectAlternativeName([_host(host) for host in dict.fromkeys(hosts)])
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
         return self._issue(_name(name), [names, usage], now, valid)
 
     def client_pair(self, user: str, groups: Iterable[str], now: datetime) -> KeyPair:
-        """A certificate that says who a client is: CN is the user, O are the groups."""
+        """Issue a client certificate: CN is the user, O are the groups."""
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         return self._issue(_name(user, groups), [usage], now, VALID)
 
@@ -145,22 +147,22 @@ def _host(host: str) -> x509.GeneralName:
 
 
 def server_tls() -> ssl.SSLContext:
-    """TLS for a server that has no certificate yet."""
+    """Return the TLS context of a server, without a certificate yet."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
-def show_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Show that certificate to whoever connects from now on; ssl.SSLError if it cannot be."""
+def load_key_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """Use that certificate for new connections; ssl.SSLError if it cannot be loaded."""
     with _private_file(pair.certificate + pair.key) as path:
-        server_tls().load_cert_chain(path)  # one that fails would spoil what is shown now
+        server_tls().load_cert_chain(path)  # a failed load would break the one in use
         context.load_cert_chain(path)
 
 
 @contextlib.contextmanager
 def _private_file(content: bytes) -> Generator[Path, None, None]:
-    """A file that only this user can read, for as long as it is needed."""
+    """Write a temporary file that only this user can read."""
     descriptor, path = tempfile.mkstemp()
     try:
         with os.fdopen(descriptor, "wb") as file:

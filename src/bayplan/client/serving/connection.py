@@ -1,7 +1,7 @@
-"""The HTTP connection of our servers: uvicorn's, with bounds on a request's head.
+"""The HTTP connection of our servers: uvicorn's, with limits on the request head.
 
-A client that sends its request's head too slowly, or never ends it, is cut off; so is one whose
-head is larger than any honest one. When the server stops, idle connections are dropped.
+A connection is closed if its request head is too slow or too large. When the server stops, idle
+connections are dropped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class BoundedConnection(HttpToolsProtocol):
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a head."""
+        """Start the timer of the first request head."""
         super().connection_made(transport)
         self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_too_slow)
 
     def data_received(self, data: bytes) -> None:
-        """Refuse to collect a head without end."""
+        """Refuse a request head that is too large."""
         if self._in_head:
             self._head_bytes += len(data)
         super().data_received(data)
@@ -35,10 +35,10 @@ class BoundedConnection(HttpToolsProtocol):
             self.send_400_response("Request header too large.")
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered like any other, and what it asks for is not here."""
+        """Log nothing: the request is answered without the upgrade."""
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Start the timer of the next request head."""
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
@@ -46,18 +46,18 @@ class BoundedConnection(HttpToolsProtocol):
             self._head_timer = self.loop.call_later(HEAD_SECONDS, self._head_too_slow)
 
     def on_headers_complete(self) -> None:
-        """The head is there."""
+        """Stop the timer: the request head is complete."""
         self._in_head = False
         self._stop_timer()
         super().on_headers_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """Stop the timer: the connection is closed."""
         self._stop_timer()
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        """The server stops: an idle connection is dropped, a busy one ends with its answer."""
+        """Drop an idle connection, or let a busy one end with its response."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is None or cycle.response_complete:
             self.transport.abort()

@@ -1,10 +1,10 @@
-"""A daemon's own pages: whether it lives, whether it is ready, and what it counts.
+"""A daemon's health endpoint: liveness, readiness, metrics and further pages.
 
     async with serve_health("127.0.0.1", 0, HealthPages(ready=..., metrics=...)) as url: ...
 
-They are read-only, ask for no token and tell no secrets, so they listen on this machine alone
-unless somebody says otherwise. HealthPages that tell more than that are guarded: whoever asks from
-elsewhere needs the token, and without one they are for this machine only.
+These pages are read-only and hold no secrets, so they need no token; by default they listen on this
+machine only. Guarded pages show more: requests from other machines need the token, and without a
+configured token only this machine may read them.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class HealthPages:
-    """What the pages say."""
+    """The contents of the pages."""
 
     ready: Callable[[], str]
-    """Why it is not ready; empty if it is."""
+    """Returns why the daemon is not ready; empty if it is."""
     metrics: Callable[[], bytes]
-    """All that is counted, as Prometheus reads it."""
+    """Returns the metrics in Prometheus' text format."""
     guarded: Mapping[str, Callable[[], bytes]] = field(default_factory=dict)
-    """By path, further pages in JSON."""
+    """Further pages in JSON, by path."""
     token: str = ""
-    """What lets others than this machine see those."""
+    """The token with which other machines may read guarded pages."""
 
 
 @asynccontextmanager
 async def serve_health(host: str, port: int, pages: HealthPages) -> AsyncIterator[str]:
-    """Serve them for as long as the context lasts; gives the URL. OSError if that cannot be."""
+    """Serve the pages while the context is open; yield the URL. OSError if it cannot listen."""
     runner = web.AppRunner(_app(pages), access_log=None)
     await runner.setup()
     try:
@@ -74,15 +74,15 @@ def _guarded(
     page: Callable[[], bytes], token: str
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def answer(request: web.Request) -> web.Response:
-        if not (_is_near(request) or _has_token(request, token)):
+        if not (_is_local(request) or _has_token(request, token)):
             return web.Response(text="this page needs a token", status=403)
         return web.Response(body=page(), content_type="application/json")
 
     return answer
 
 
-def _is_near(request: web.Request) -> bool:
-    """Whether a request comes from this machine, and not through somebody else."""
+def _is_local(request: web.Request) -> bool:
+    """Whether a request comes from this machine, and not through a proxy."""
     if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
         return False
     try:
@@ -92,5 +92,5 @@ def _is_near(request: web.Request) -> bool:
 
 
 def _has_token(request: web.Request, token: str) -> bool:
-    said = request.headers.get("Authorization", "").encode()
-    return bool(token) and hmac.compare_digest(said, f"Bearer {token}".encode())
+    authorization = request.headers.get("Authorization", "").encode()
+    return bool(token) and hmac.compare_digest(authorization, f"Bearer {token}".encode())

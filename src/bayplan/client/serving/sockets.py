@@ -1,4 +1,4 @@
-"""Where a server listens, and the server that listens there."""
+"""Listening sockets, and the uvicorn server on them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _IDLE_SECONDS = 120
 _POLL_SECONDS = 0.005
 
 
-class Uvicorn(uvicorn.Server):
-    """uvicorn without its signal handlers: whoever runs the event loop decides about signals.
+class UvicornServer(uvicorn.Server):
+    """uvicorn without its signal handlers, which are left to the owner of the event loop.
 
-    It ends as soon as it is told to and its clients are gone; uvicorn itself looks for either ten
-    times a second, and most servers of tests would take longer to end than their test.
+    It ends as soon as `end` is called and its clients are gone; uvicorn itself checks for either
+    ten times a second, which would take longer than most tests.
     """
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -31,14 +31,14 @@ class Uvicorn(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Capture none."""
+        """Capture no signals."""
         yield
 
     async def begin(self, listener: socket.socket, name: str) -> asyncio.Task[None]:
-        """Serve in a task of that name; returns when clients can connect."""
+        """Start to serve in a task of that name; return when clients can connect."""
         task = asyncio.create_task(self.serve([listener]), name=name)
         try:
-            while not self.started and not task.done():  # noqa: ASYNC110 - it tells no other way
+            while not self.started and not task.done():  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(_POLL_SECONDS)
         except asyncio.CancelledError:
             self.end()
@@ -47,18 +47,18 @@ class Uvicorn(uvicorn.Server):
         return task
 
     def end(self, *, at_once: bool = False) -> None:
-        """End the server: when its clients have their answers, or at once."""
+        """End the server when its clients have their responses, or at once."""
         self.should_exit = True
         self.force_exit |= at_once
         self._ending.set()
 
     async def main_loop(self) -> None:
-        """Serve until told to end."""
+        """Serve until `end` is called."""
         await self.on_tick(0)
         await self._ending.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept nobody else, and wait for those who are here as long as `grace_seconds`."""
+        """Accept no new connections, and wait for open ones as long as `grace_seconds`."""
         for listener in (*self.servers, *(sockets or ())):
             listener.close()
         for connection in tuple(self.server_state.connections):
@@ -75,7 +75,7 @@ class Uvicorn(uvicorn.Server):
             await asyncio.sleep(_POLL_SECONDS)
 
 
-def https(
+def https_config(
     app: App,
     tls: ssl.SSLContext,
     connection: type[BoundedConnection] = BoundedConnection,
@@ -83,9 +83,9 @@ def https(
     grace_seconds: int,
     most_at_once: int | None = None,
 ) -> uvicorn.Config:
-    """How an application is served: over TLS, on connections that stay, saying nothing of itself.
+    """Return uvicorn's configuration for an application over TLS with keep-alive connections.
 
-    A server that stops waits for its clients as long as `grace_seconds`.
+    On shutdown the server waits for its clients as long as `grace_seconds`.
     """
     config = uvicorn.Config(
         app,
@@ -107,8 +107,8 @@ def https(
     return config
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there; OSError, with the address in it, if it cannot."""
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on an address; OSError with the address if it cannot."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.create_server((host, port), family=family, backlog=1024)
@@ -121,6 +121,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """The address and port of a socket, as a URL has them."""
+    """Return the address and port of a socket, in the form for a URL."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,1 +1,1 @@
-"""What can be asked of an API server: reading, watching, writing, patching."""
+"""The verbs of the API: get, list, watch, create, update, patch, delete, and subresources."""

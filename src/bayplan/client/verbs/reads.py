@@ -1,11 +1,11 @@
-"""Get, list, watch; and asking the server which resource serves a kind that we have no type for.
+"""Get, list, watch; and discovery of the resource of a kind that has no type here.
 
-One request a group and version, remembered for as long as the client lives; a kind that is not in
-what we remember is asked for again, since its definition may just have been installed.
+Discovery sends one request per group and version and keeps the result while the client lives; a
+kind that is not in it is looked up again, since its definition may just have been installed.
 
-An event that says ERROR ends the stream with the exception it stands for (410 most of all). A
-bookmark carries no object, only how far the stream has come. An object that does not fit its type
-is given to `unfit`, by default an exception; if that lets it pass, its event has no object.
+An ERROR event ends the stream with its exception (mostly 410). A bookmark has no object, only a
+resource version. The error of a malformed object is passed to `malformed`, which by default raises
+it; if it does not, the event has no object.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Generic, Literal, Self, cast
 import msgspec
 
 from bayplan.client.errors import (
-    UNREADABLE,
+    DECODE_ERRORS,
     ClientError,
     GoneError,
     MalformedError,
@@ -29,28 +29,28 @@ from bayplan.client.errors import (
     error_from,
 )
 from bayplan.client.objects import (
-    Identity,
+    MalformedHandler,
     Page,
+    PartialObjectMetadata,
     RawPage,
-    Unfit,
     decode,
     decode_object,
     decode_page,
-    refuse,
+    raise_malformed,
     version_of,
 )
 from bayplan.client.resources import Resource, T, Untyped, known_untyped, resource_of, untyped
-from bayplan.client.wire.calls import Answer, Sender
-from bayplan.client.wire.transport import Limits, Request
+from bayplan.client.wire.calls import ResponseBody, RetryingSender
+from bayplan.client.wire.transport import Request, RequestLimits
 from bayplan.kube.meta import Struct
 
 
 class UnknownKindError(ClientError):
-    """The server does not serve a kind of that name in that group and version."""
+    """The server has no kind of that name in that group and version."""
 
 
 class ApiResource(Struct):
-    """A resource as the server announces it."""
+    """A resource of the server's discovery document."""
 
     name: str
     kind: str
@@ -58,35 +58,35 @@ class ApiResource(Struct):
 
 
 class ApiResourceList(Struct):
-    """All resources of a group and version."""
+    """The discovery document of a group and version."""
 
     resources: list[ApiResource] = []
 
 
 class Discovery:
-    """What the server serves, as far as anyone has asked."""
+    """The resources that the server has, as far as they were looked up."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: RetryingSender) -> None:
         self._sender = sender
         self._known: dict[tuple[str, str], Resource[Untyped]] = {}
 
     async def resource(self, api_version: str, kind: str) -> Resource[Untyped]:
-        """The resource that serves that kind."""
+        """Return the resource of a kind."""
         wanted = (api_version, kind)
         if known := known_untyped(*wanted) or self._known.get(wanted):
             return known
-        await self._ask(api_version)
+        await self._look_up(api_version)
         if wanted not in self._known:
             raise UnknownKindError(f"the server has no kind {kind!r} in {api_version!r}")
         return self._known[wanted]
 
     async def serves(self, resource: Resource[T]) -> bool:
-        """Whether the server has that resource now; having a type for it here does not tell."""
+        """Whether the server has that resource now."""
         wanted = (resource.api_version, resource.kind)
-        await self._ask(resource.api_version)
+        await self._look_up(resource.api_version)
         return wanted in self._known
 
-    async def _ask(self, api_version: str) -> None:
+    async def _look_up(self, api_version: str) -> None:
         group, _, version = api_version.rpartition("/")
         root = untyped(group, version, "", "").root
         try:
@@ -103,13 +103,13 @@ class Discovery:
 class Verbs:
     """Base of the client's verbs."""
 
-    def __init__(self, sender: Sender, limits: Limits) -> None:
+    def __init__(self, sender: RetryingSender, limits: RequestLimits) -> None:
         self._sender = sender
         self._limits = limits
         self._discovery = Discovery(sender)
 
     async def discover(self, api_version: str, kind: str) -> Resource[Untyped]:
-        """The resource that serves that kind, for kinds that have no type here."""
+        """Return the resource of a kind that has no type here."""
         return await self._discovery.resource(api_version, kind)
 
     async def serves(self, resource: Resource[T]) -> bool:
@@ -127,29 +127,29 @@ class Verbs:
         return cast("Resource[T]", await self.discover(api_version, kind))
 
 
-def without_blanks(**query: str) -> dict[str, str]:
-    """A query of those parameters that say something."""
+def non_empty(**query: str) -> dict[str, str]:
+    """Return the query parameters that are not empty."""
     return {key: value for key, value in query.items() if value}
 
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
-EventKind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "UNFIT"]
+WatchEventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "MALFORMED"]
 
 
-class Frame(Struct):
-    """A line of the stream, its object not decoded yet."""
+class RawWatchEvent(Struct):
+    """A line of the watch stream whose object is not decoded yet."""
 
     type: str
     object: msgspec.Raw
 
 
-_read_frame = msgspec.json.Decoder(Frame).decode
+_decode_event = msgspec.json.Decoder(RawWatchEvent).decode
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """Something that happened. A bookmark, and what does not fit its type, has no object."""
+    """An event of a watch. A bookmark and a malformed object's event have no object."""
 
-    type: EventKind
+    type: WatchEventType
     object: T | None
     resource_version: str
     initial_events_end: bool = False
@@ -159,12 +159,16 @@ class WatchStream(Generic[T]):
     """The events of one watch, in the server's order."""
 
     def __init__(
-        self, answer: Answer, resource: Resource[T], largest: int, unfit: Unfit = refuse
+        self,
+        answer: ResponseBody,
+        resource: Resource[T],
+        largest: int,
+        malformed: MalformedHandler = raise_malformed,
     ) -> None:
         self._answer = answer
         self._resource = resource
-        self._lines = Lines(answer, largest)
-        self._unfit = unfit
+        self._lines = LineReader(answer, largest)
+        self._malformed = malformed
 
     def __aiter__(self) -> Self:
         return self
@@ -176,21 +180,21 @@ class WatchStream(Generic[T]):
         return self._event(line)
 
     def _event(self, line: bytes) -> WatchEvent[T]:
-        frame = self._frame(line)
-        match frame.type:
+        raw = self._raw_event(line)
+        match raw.type:
             case "ADDED" | "MODIFIED" | "DELETED":
-                return self._object_event(frame.type, frame.object)
+                return self._object_event(raw.type, raw.object)
             case "BOOKMARK":
-                return self._bookmark(frame.object)
+                return self._bookmark(raw.object)
             case "ERROR":
-                raise error_from(decode(frame.object, Status), str(self._answer.request))
+                raise error_from(decode(raw.object, Status), str(self._answer.request))
             case _:
-                raise MalformedError(f"{self._answer.request}: unknown event {frame.type[:32]!r}")
+                raise MalformedError(f"{self._answer.request}: unknown event {raw.type[:32]!r}")
 
-    def _frame(self, line: bytes) -> Frame:
+    def _raw_event(self, line: bytes) -> RawWatchEvent:
         try:
-            return _read_frame(line)
-        except UNREADABLE:
+            return _decode_event(line)
+        except DECODE_ERRORS:
             raise MalformedError(f"{self._answer.request}: not a watch event") from None
 
     def _object_event(
@@ -200,21 +204,21 @@ class WatchStream(Generic[T]):
             item = decode_object(raw, self._resource)
         except MalformedError as error:
             if kind == "DELETED":
-                raise  # which object is gone only a new list can tell for certain
-            self._unfit(error)
-            return msgspec.structs.replace(self._bookmark(raw), type="UNFIT")
+                raise  # only a new list shows for certain which object was deleted
+            self._malformed(error)
+            return msgspec.structs.replace(self._bookmark(raw), type="MALFORMED")
         return WatchEvent(kind, item, version_of(item))
 
     def _bookmark(self, raw: msgspec.Raw) -> WatchEvent[T]:
-        meta = decode(raw, Identity).metadata
+        meta = decode(raw, PartialObjectMetadata).metadata
         ended = meta.annotations.get(INITIAL_EVENTS_END) == "true"
         return WatchEvent("BOOKMARK", None, meta.resource_version, ended)
 
 
-class Lines:
-    """The lines of an answer, each no longer than a bound. A last, cut line is not one."""
+class LineReader:
+    """Reads the lines of a response, each within a size limit; a cut last line is dropped."""
 
-    def __init__(self, answer: Answer, largest: int) -> None:
+    def __init__(self, answer: ResponseBody, largest: int) -> None:
         self._answer = answer
         self._largest = largest
         self._ready: deque[bytes] = deque()
@@ -222,14 +226,14 @@ class Lines:
         self._pending_size = 0
 
     async def next_line(self) -> bytes | None:
-        """The next line that is not empty; None at the end."""
+        """Return the next line that is not empty; None at the end."""
         while not self._ready:
             if not (chunk := await self._answer.next_chunk()):
                 return None
-            self._take(chunk)
+            self._split(chunk)
         return self._ready.popleft()
 
-    def _take(self, chunk: bytes) -> None:
+    def _split(self, chunk: bytes) -> None:
         for ended, part in _parts(chunk):
             self._pending.append(part)
             self._pending_size += len(part)
@@ -246,35 +250,35 @@ class Lines:
 
 
 def _parts(chunk: bytes) -> Iterator[tuple[bool, bytes]]:
-    """The pieces between line ends, each with whether a line end follows it."""
-    *whole, rest = chunk.split(b"\n")
-    yield from ((True, part) for part in whole)
+    """Yield the parts between line ends, each with whether a line end follows it."""
+    *complete, rest = chunk.split(b"\n")
+    yield from ((True, part) for part in complete)
     yield False, rest
 
 
-PAGE = 500
-PATIENCE = 30.0
-"""Seconds that a watch may go on after the server should have ended it."""
+PAGE_SIZE = 500
+EXTRA_WATCH_SECONDS = 30.0
+"""How long a watch may be silent after the server should have ended it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects of a kind: one namespace or all (""), by labels, by fields."""
+    """Selects objects of a kind: in one namespace or all (""), by labels, by fields."""
 
     namespace: str = ""
     labels: str = ""
     fields: str = ""
 
     def query(self, **others: str) -> dict[str, str]:
-        """The query that asks for them."""
-        return without_blanks(labelSelector=self.labels, fieldSelector=self.fields, **others)
+        """Return the query parameters."""
+        return non_empty(labelSelector=self.labels, fieldSelector=self.fields, **others)
 
 
 @dataclass(frozen=True, slots=True)
 class WatchFrom:
-    """Where a watch starts, and for how long the server shall keep it up.
+    """The start of a watch, and how long the server keeps it open.
 
-    With `initial_events` the server first sends everything there is, ending with a bookmark.
+    With `initial_events` the server first sends all objects, ending with a bookmark.
     """
 
     resource_version: str = ""
@@ -282,9 +286,9 @@ class WatchFrom:
     seconds: int = 300
 
     def query(self) -> dict[str, str]:
-        """The query that asks for it."""
+        """Return the query parameters."""
         initial = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        return without_blanks(
+        return non_empty(
             watch="true",
             allowWatchBookmarks="true",
             resourceVersion=self.resource_version,
@@ -293,13 +297,13 @@ class WatchFrom:
         )
 
 
-class Reads(Verbs):
-    """The verbs that change nothing."""
+class ReadVerbs(Verbs):
+    """The verbs that read objects."""
 
     async def get(self, kind: type[T] | Resource[T], *key: str) -> T:
-        """The object of that namespace and name, or of that name."""
+        """Return the object of that namespace and name, or of that name."""
         resource = resource_of(kind)
-        path = resource.path(*resource.place(key))
+        path = resource.path(*resource.namespace_and_name(key))
         return decode_object(
             await self._sender.fetch(Request("GET", path, repeatable=True)), resource
         )
@@ -311,9 +315,9 @@ class Reads(Verbs):
         *,
         labels: str = "",
         fields: str = "",
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
     ) -> Page[T]:
-        """All objects selected, as they were at one moment, fetched in pages of `limit`."""
+        """Return all selected objects at one resource version, fetched in pages of `limit`."""
         return await self.collect(kind, Selection(namespace, labels, fields), limit=limit)
 
     async def collect(
@@ -321,19 +325,19 @@ class Reads(Verbs):
         kind: type[T] | Resource[T],
         which: Selection,
         *,
-        limit: int = PAGE,
-        unfit: Unfit = refuse,
+        limit: int = PAGE_SIZE,
+        malformed: MalformedHandler = raise_malformed,
     ) -> Page[T]:
-        """As `list`, but what to do about an object that does not fit its type can be said."""
+        """Return the same as `list`, with a handler for malformed objects."""
         items: list[T] = []
         version = ""
         try:
-            async for page in self.pages(kind, which, limit=limit, unfit=unfit):
+            async for page in self.pages(kind, which, limit=limit, malformed=malformed):
                 items += page.items
                 version = page.resource_version
         except GoneError:
-            # The pages took so long that the moment was forgotten: ask for all at once.
-            return await self._page(resource_of(kind), which.namespace, which.query(), unfit)
+            # The pages took so long that their resource version expired: get all at once.
+            return await self._page(resource_of(kind), which.namespace, which.query(), malformed)
         return Page(items, version)
 
     async def pages(
@@ -341,15 +345,15 @@ class Reads(Verbs):
         kind: type[T] | Resource[T],
         which: Selection | None = None,
         *,
-        limit: int = PAGE,
-        unfit: Unfit = refuse,
+        limit: int = PAGE_SIZE,
+        malformed: MalformedHandler = raise_malformed,
     ) -> AsyncIterator[Page[T]]:
-        """The objects selected, a page at a time; GoneError if going on takes too long."""
+        """Yield the selected objects in pages; GoneError if the continue token expires."""
         resource, which = resource_of(kind), which or Selection()
         token = ""
         while True:
             query = which.query(limit=str(limit), **{"continue": token})
-            page = await self._page(resource, which.namespace, query, unfit)
+            page = await self._page(resource, which.namespace, query, malformed)
             yield page
             if not (token := page.continue_token):
                 return
@@ -359,10 +363,10 @@ class Reads(Verbs):
         kind: type[T] | Resource[T],
         which: Selection | None = None,
         *,
-        limit: int = PAGE,
+        limit: int = PAGE_SIZE,
         token: str = "",
     ) -> AsyncIterator[RawPage]:
-        """The same with items that nobody has decoded yet, from where a token says."""
+        """Yield the same with items that are not decoded, beginning at a continue token."""
         which = which or Selection()
         path = resource_of(kind).path(which.namespace)
         while True:
@@ -374,10 +378,14 @@ class Reads(Verbs):
                 return
 
     async def _page(
-        self, resource: Resource[T], namespace: str, query: dict[str, str], unfit: Unfit
+        self,
+        resource: Resource[T],
+        namespace: str,
+        query: dict[str, str],
+        malformed: MalformedHandler,
     ) -> Page[T]:
         request = Request("GET", resource.path(namespace), query, repeatable=True)
-        return decode_page(await self._sender.fetch(request), resource, unfit)
+        return decode_page(await self._sender.fetch(request), resource, malformed)
 
     @asynccontextmanager
     async def watch(
@@ -386,10 +394,10 @@ class Reads(Verbs):
         which: Selection | None = None,
         start: WatchFrom | None = None,
         *,
-        unfit: Unfit = refuse,
+        malformed: MalformedHandler = raise_malformed,
     ) -> AsyncIterator[WatchStream[T]]:
-        """The changes to the objects selected. For keeping a copy of them, use an informer."""
+        """Watch the selected objects. To keep a cache of them, use an informer."""
         resource, which, start = resource_of(kind), which or Selection(), start or WatchFrom()
         request = Request("GET", resource.path(which.namespace), which.query(**start.query()))
-        async with self._sender.stream(request, start.seconds + PATIENCE) as answer:
-            yield WatchStream(answer, resource, self._limits.largest_event, unfit)
+        async with self._sender.stream(request, start.seconds + EXTRA_WATCH_SECONDS) as answer:
+            yield WatchStream(answer, resource, self._limits.largest_event, malformed)

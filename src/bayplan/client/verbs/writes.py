@@ -1,11 +1,11 @@
 """Create, update, patch, delete; bind, evict, scale; and the bodies of these requests.
 
-`merge` sets what it names and removes what it sets to None; `strategic` does the same and knows
-which lists are keyed (built-in kinds only); `json_patch` is a list of operations, with `test` among
-them; `apply` states the whole of what one manager wants, and conflicts with other managers' fields.
+`merge` sets the fields it names and removes those that are None; `strategic` does the same and
+merges keyed lists by their keys (built-in kinds only); `json_patch` is a list of operations, with
+`test` among them; `apply` is server-side apply by a field manager.
 
-Any of them that names `metadata.resourceVersion` is refused by the server if the object has moved
-on since, which also makes it safe to send again.
+A patch with `metadata.resourceVersion` is refused by the server if the object has changed since,
+which also makes it safe to send again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 
 from bayplan.client.objects import decode, decode_object, encode, name_of, namespace_of, version_of
 from bayplan.client.resources import PODS, SERVICE_ACCOUNTS, K, Resource, T, Untyped, resource_of
-from bayplan.client.verbs.reads import Selection, Verbs, without_blanks
+from bayplan.client.verbs.reads import Selection, Verbs, non_empty
 from bayplan.client.wire.transport import Request
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference, Struct
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A change, encoded, with the media type that says of which kind it is."""
+    """An encoded patch and its media type."""
 
     content_type: str
     body: bytes
@@ -34,26 +34,26 @@ class Patch:
 
 
 def merge(change: Mapping[str, object]) -> Patch:
-    """An RFC 7386 merge patch."""
+    """Return an RFC 7386 merge patch."""
     conditional = _names_version(change)
     return Patch("application/merge-patch+json", encode(change), conditional=conditional)
 
 
 def strategic(change: Mapping[str, object]) -> Patch:
-    """A merge patch that merges keyed lists by their keys."""
+    """Return a strategic merge patch, which merges keyed lists by their keys."""
     conditional = _names_version(change)
     return Patch("application/strategic-merge-patch+json", encode(change), conditional=conditional)
 
 
 def json_patch(operations: Sequence[Mapping[str, object]]) -> Patch:
-    """An RFC 6902 list of operations."""
+    """Return an RFC 6902 JSON patch."""
     tested = {op.get("path") for op in operations if op.get("op") == "test"}
     conditional = "/metadata/resourceVersion" in tested
     return Patch("application/json-patch+json", encode(operations), conditional=conditional)
 
 
 def apply(wanted: object, manager: str, *, force: bool = False) -> Patch:
-    """Server-side apply; sending it twice is the same as once."""
+    """Return a server-side apply patch; sending it twice is the same as once."""
     query = {"fieldManager": manager, "force": "true"} if force else {"fieldManager": manager}
     return Patch("application/apply-patch+yaml", encode(wanted), query, conditional=True)
 
@@ -67,14 +67,14 @@ Propagation = Literal["Background", "Foreground", "Orphan"]
 
 
 class Preconditions(Struct):
-    """What must still be true of an object for it to be deleted."""
+    """The uid and version that an object must still have to be deleted."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
 class DeleteOptions(Struct):
-    """How to delete."""
+    """Options of a deletion."""
 
     api_version: str = ""
     kind: str = ""
@@ -85,7 +85,7 @@ class DeleteOptions(Struct):
 
 
 class Binding(Struct):
-    """A pod's place."""
+    """The binding of a pod to a node."""
 
     metadata: ObjectMeta
     target: ObjectReference
@@ -94,7 +94,7 @@ class Binding(Struct):
 
 
 class Eviction(Struct):
-    """A polite deletion, which disruption budgets may refuse."""
+    """The eviction of a pod, which disruption budgets may refuse."""
 
     metadata: ObjectMeta
     api_version: str = ""
@@ -103,27 +103,27 @@ class Eviction(Struct):
 
 
 class ScaleSpec(Struct):
-    """How many are wanted."""
+    """The desired number of replicas."""
 
     replicas: int = 0
 
 
 class ScaleStatus(Struct):
-    """How many there are."""
+    """The present number of replicas."""
 
     replicas: int = 0
     selector: str = ""
 
 
 class Scale(KubeObject):
-    """The size of whatever has one."""
+    """The scale subresource of an object."""
 
     spec: ScaleSpec = msgspec.field(default_factory=ScaleSpec)
     status: ScaleStatus = msgspec.field(default_factory=ScaleStatus)
 
 
 class TokenRequestSpec(Struct):
-    """For whom a token shall be good, and as long as what exists."""
+    """The audience, lifetime and bound object of a token."""
 
     audiences: list[str] = []
     expiration_seconds: int | None = None
@@ -131,7 +131,7 @@ class TokenRequestSpec(Struct):
 
 
 class TokenRequestStatus(Struct):
-    """A token, which never shows in a repr."""
+    """An issued token, which its repr does not show."""
 
     token: str = ""
     expiration_timestamp: str = ""
@@ -141,14 +141,14 @@ class TokenRequestStatus(Struct):
 
 
 class TokenRequest(KubeObject):
-    """A service account's token: asked for by its spec, given in its status."""
+    """A request for a service account's token, and its result."""
 
     spec: TokenRequestSpec = msgspec.field(default_factory=TokenRequestSpec)
     status: TokenRequestStatus = msgspec.field(default_factory=TokenRequestStatus)
 
 
 def token_request(audience: str, account_uid: str, pod: ObjectReference) -> TokenRequest:
-    """A token of that very account, for an audience, as long as a pod exists."""
+    """Return the request for a token of an account, bound to a pod."""
     return TokenRequest(
         api_version="authentication.k8s.io/v1",
         kind="TokenRequest",
@@ -158,7 +158,7 @@ def token_request(audience: str, account_uid: str, pod: ObjectReference) -> Toke
 
 
 def binding(namespace: str, name: str, node: str, uid: str = "") -> Binding:
-    """That pod, on that node; with a uid, only if it is still that very pod."""
+    """Return the binding of a pod to a node; with a uid, only of that very pod."""
     return Binding(
         api_version="v1",
         kind="Binding",
@@ -168,7 +168,7 @@ def binding(namespace: str, name: str, node: str, uid: str = "") -> Binding:
 
 
 def eviction(namespace: str, name: str, grace: int | None = None, uid: str = "") -> Eviction:
-    """The eviction of that pod; with a uid, only if it is still that very pod."""
+    """Return the eviction of a pod; with a uid, only of that very pod."""
     preconditions = Preconditions(uid=uid) if uid else None
     options = DeleteOptions(grace_period_seconds=grace, preconditions=preconditions)
     return Eviction(
@@ -187,7 +187,7 @@ def deletion(
     resource_version: str | None = None,
     dry_run: bool = False,
 ) -> DeleteOptions:
-    """How to delete; with a uid or version, only if the object still is that one."""
+    """Return the options of a deletion; with a uid or version, only of that very object."""
     conditional = uid is not None or resource_version is not None
     preconditions = Preconditions(uid=uid, resource_version=resource_version)
     return DeleteOptions(
@@ -200,8 +200,8 @@ def deletion(
     )
 
 
-class Writes(Verbs):
-    """The verbs that change something."""
+class WriteVerbs(Verbs):
+    """The verbs that change objects."""
 
     @overload
     async def create(
@@ -214,7 +214,7 @@ class Writes(Verbs):
     async def create(
         self, item: T, resource: Resource[T] | None = None, *, dry_run: bool = False
     ) -> T:
-        """The object as the server made it. Never sent twice unless certainly not done."""
+        """Create an object; return it. Sent again only if it was certainly not created."""
         resource = await self._resource_for(item, resource)
         path = resource.path(namespace_of(item))
         request = Request("POST", path, _dry(dry_run), encode(_named(item, resource)))
@@ -246,10 +246,10 @@ class Writes(Verbs):
         subresource: str = "",
         dry_run: bool = False,
     ) -> T:
-        """Replace an object that has not changed since it was read; ConflictError if it has."""
+        """Update an object; ConflictError if it has changed since it was read."""
         resource = await self._resource_for(item, resource)
-        if not resource.whole:
-            raise TypeError(f"a typed {resource.kind} lacks fields that updating would erase")
+        if not resource.has_all_fields:
+            raise TypeError(f"a typed {resource.kind} lacks fields that an update would erase")
         if not version_of(item):
             raise ValueError(f"updating a {resource.kind} needs its resourceVersion")
         path = resource.path(namespace_of(item), name_of(item), subresource)
@@ -265,7 +265,7 @@ class Writes(Verbs):
         subresource: str = "",
         dry_run: bool = False,
     ) -> T:
-        """The object as the change left it."""
+        """Patch an object; return it."""
         resource = resource_of(kind)
         body = await self._send_patch(resource, key, change, subresource, dry_run=dry_run)
         return decode_object(body, resource)
@@ -273,10 +273,10 @@ class Writes(Verbs):
     async def delete(
         self, kind: type[T] | Resource[T], *key: str, options: DeleteOptions | None = None
     ) -> None:
-        """Delete the object; `deletion(...)` says how, and under which conditions."""
+        """Delete an object; `deletion(...)` has options and preconditions."""
         resource = resource_of(kind)
         options = options or deletion()
-        path = resource.path(*resource.place(key))
+        path = resource.path(*resource.namespace_and_name(key))
         repeatable = options.preconditions is not None
         await self._sender.fetch(
             Request("DELETE", path, body=encode(options), repeatable=repeatable)
@@ -288,7 +288,7 @@ class Writes(Verbs):
         which: Selection,
         options: DeleteOptions | None = None,
     ) -> None:
-        """Delete whatever is selected, in one request."""
+        """Delete all selected objects in one request."""
         path = resource_of(kind).path(which.namespace)
         body = encode(options or deletion())
         await self._sender.fetch(Request("DELETE", path, which.query(), body))
@@ -304,7 +304,7 @@ class Writes(Verbs):
     ) -> bytes:
         request = Request(
             "PATCH",
-            resource.path(*resource.place(key), subresource),
+            resource.path(*resource.namespace_and_name(key), subresource),
             {**change.query, **_dry(dry_run)},
             change.body,
             change.content_type,
@@ -314,21 +314,21 @@ class Writes(Verbs):
 
 
 def _dry(dry_run: bool) -> dict[str, str]:
-    return without_blanks(dryRun="All" if dry_run else "")
+    return non_empty(dryRun="All" if dry_run else "")
 
 
 def _named(item: T, resource: Resource[T]) -> KubeObject | dict[str, object]:
-    """The object with its kind and version, which the server asks for."""
+    """Return the object with its kind and API version, which the server requires."""
     if isinstance(item, KubeObject):
         return msgspec.structs.replace(item, api_version=resource.api_version, kind=resource.kind)
     return {**item, "apiVersion": resource.api_version, "kind": resource.kind}
 
 
-class Actions(Writes):
-    """The verbs that ask an object to do something."""
+class SubresourceVerbs(WriteVerbs):
+    """The verbs on subresources: binding, eviction, token, scale."""
 
     async def bind(self, namespace: str, name: str, node: str, *, uid: str = "") -> None:
-        """Put a pod on a node; ConflictError if it is on one, or may not be yet."""
+        """Bind a pod to a node; ConflictError if it is bound, or still gated."""
         path = PODS.path(namespace, name, "binding")
         body = encode(binding(namespace, name, node, uid))
         await self._sender.fetch(Request("POST", path, body=body))
@@ -336,30 +336,30 @@ class Actions(Writes):
     async def evict(
         self, namespace: str, name: str, *, grace: int | None = None, uid: str = ""
     ) -> None:
-        """Ask a pod to go; TooManyRequestsError if a disruption budget says not now, and
-        ConflictError if it has another uid.
+        """Evict a pod; TooManyRequestsError if a disruption budget forbids it, ConflictError if it
+        has another uid.
         """
         body = encode(eviction(namespace, name, grace, uid))
         path = PODS.path(namespace, name, "eviction")
-        # 429 is the budget's answer here, for the caller to hear, not the server's plea.
+        # Here 429 comes from the disruption budget: an answer to the caller, not to be retried.
         await self._sender.fetch(Request("POST", path, body=body, retry_refusals=False))
 
     async def token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequestStatus:
-        """A token of a service account."""
+        """Request a token of a service account."""
         path = SERVICE_ACCOUNTS.path(namespace, name, "token")
         answer = await self._sender.fetch(Request("POST", path, body=encode(request)))
         return decode(answer, TokenRequest).status
 
     async def scale_of(self, kind: type[T] | Resource[T], *key: str) -> Scale:
-        """How many replicas an object wants and has."""
+        """Return an object's desired and present replicas."""
         resource = resource_of(kind)
-        path = resource.path(*resource.place(key), "scale")
+        path = resource.path(*resource.namespace_and_name(key), "scale")
         return decode(await self._sender.fetch(Request("GET", path, repeatable=True)), Scale)
 
     async def scale(
         self, kind: type[T] | Resource[T], *key: str, replicas: int, version: str = ""
     ) -> Scale:
-        """Make an object want that many replicas; ConflictError if it is of another version."""
+        """Set an object's desired replicas; ConflictError if it is of another version."""
         meta = {"metadata": {"resourceVersion": version}} if version else {}
         change = merge({**meta, "spec": {"replicas": replicas}})
         return decode(await self._send_patch(resource_of(kind), key, change, "scale"), Scale)

@@ -1,1 +1,1 @@
-"""Requests on their way: connections, bounds, budget, and another try where that is safe."""
+"""Sending requests: transports, connections, rate limits, time and size limits, retries."""

@@ -1,22 +1,22 @@
-"""Requests on their way: a turn in the budget, the call as somebody, another try where it is safe.
+"""Sending requests: rate limits, authentication, time and size limits, and retries where safe.
 
-Two bounds at once: a token bucket (so many requests a second, so many in a burst) and a number of
-requests in flight. Both are first come, first served. A watch takes a token to begin, and its place
-in flight only until the server starts to answer, because it is meant to last.
+Two rate limits at once: a token bucket (requests a second, and a burst) and the number of requests
+in flight. Both are first come, first served. A watch takes a token, and counts as in flight only
+until the response begins, because it lasts long.
 
-Sending again is safe where doing the thing twice is the same as doing it once, or where it was
-certainly not done:
+A retry is safe where doing it twice is the same as doing it once, or where it was certainly not
+done:
 
-- the connection was never made, or the server said "not now" (429, 503) before acting: any request;
-- the connection broke, time ran out or the server faltered half-way: only requests that read, and
-  writes that name the version they expect (the second finds a conflict, and never does it twice).
+- the connection was never made, or the server refused before acting (429, 503): any request;
+- the connection broke, the time limit passed or the server failed half-way: only reads, and writes
+  that name the version they expect (a second one gets a conflict).
 
-How long to wait says `bayplan.base.pacing`: a server's Retry-After is honoured as it stands, and
-one longer than we are willing to wait is passed on to the caller instead.
+The wait is computed in `bayplan.base.flowcontrol`: a server's Retry-After is honoured; if it is
+longer than our limit the error is raised to the caller instead.
 
-Whatever carries it, every request is under the same bounds: so long until the answer begins, so
-long (or so much silence between two pieces) until it ends, so many bytes however it was compressed.
-A refusal becomes the exception of its class, without the token that a server may echo.
+On every transport a request has the same limits: on the time until the response begins, on the time
+until it ends (or on the silence between two chunks), and on its size after decompression. A refusal
+becomes the exception of its class, without a token that the server may echo.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from random import Random
 
 from bayplan.base.clock import Clock
-from bayplan.base.pacing import Chance, RetryPolicy, TokenBucket
+from bayplan.base.flowcontrol import RandomFraction, RetryPolicy, TokenBucket
 from bayplan.client.config.access import Access
 from bayplan.client.errors import (
     ApiError,
@@ -43,53 +43,64 @@ from bayplan.client.errors import (
     error_from,
     status_from,
 )
-from bayplan.client.wire.transport import Headers, Limits, Reply, Request, Transport
+from bayplan.client.wire.transport import (
+    Headers,
+    Request,
+    RequestLimits,
+    Transport,
+    TransportResponse,
+)
 
 
-class Budget:
-    """How much one client may ask of a server."""
+class RateLimiter:
+    """Limits one client's requests per second and its requests in flight."""
 
     def __init__(
         self, clock: Clock, *, qps: float = 200.0, burst: int = 400, in_flight: int = 64
     ) -> None:
         if qps <= 0 or burst < 1:
-            raise ValueError(f"a budget needs qps > 0 and burst >= 1, not {qps} and {burst}")
+            raise ValueError(f"rate limits need qps > 0 and burst >= 1, not {qps} and {burst}")
         self._bucket = TokenBucket(qps, burst)
-        self._places = asyncio.Semaphore(in_flight)
+        self._slots = asyncio.Semaphore(in_flight)
         self._clock = clock
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a token and a place; the place is free again on leaving."""
-        await self.enter()
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for a token and a slot; the slot is released on leaving."""
+        await self.acquire()
         try:
             yield
         finally:
-            self.leave()
+            self.release()
 
-    async def enter(self) -> None:
-        """Wait for a token and a place, to be given back by `leave`."""
+    async def acquire(self) -> None:
+        """Wait for a token and a slot, which `release` frees."""
         if (wait := self._bucket.reserve(self._clock.monotonic())) > 0:
             await self._clock.sleep(wait)
-        await self._places.acquire()
+        await self._slots.acquire()
 
-    def leave(self) -> None:
-        """Let the next one in."""
-        self._places.release()
+    def release(self) -> None:
+        """Free the slot for the next request."""
+        self._slots.release()
 
 
 def wait_before_retry(
-    policy: RetryPolicy, error: ClientError, *, repeatable: bool, attempt: int, chance: Chance
+    policy: RetryPolicy,
+    error: ClientError,
+    *,
+    repeatable: bool,
+    attempt: int,
+    chance: RandomFraction,
 ) -> float | None:
-    """Seconds to wait before sending again after failed attempt number `attempt`, or None."""
-    if not may_repeat(error, repeatable=repeatable):
+    """Return the seconds to wait before retrying after failed attempt `attempt`, or None."""
+    if not can_retry(error, repeatable=repeatable):
         return None
     retry_after = error.retry_after if isinstance(error, ApiError) else None
     return policy.wait(attempt, retry_after, chance)
 
 
-def may_repeat(error: ClientError, *, repeatable: bool) -> bool:
-    """Whether the request behind that failure may be sent again."""
+def can_retry(error: ClientError, *, repeatable: bool) -> bool:
+    """Whether a failed request may be sent again."""
     if isinstance(error, UnreachableError | TooManyRequestsError):
         return True
     if isinstance(error, UnavailableError):
@@ -97,29 +108,31 @@ def may_repeat(error: ClientError, *, repeatable: bool) -> bool:
     return repeatable and isinstance(error, DisconnectedError | TimedOutError | ServerFaultError)
 
 
-LARGEST_ERROR = 1 << 20
+MAX_ERROR_BYTES = 1 << 20
 
 
-class Answer:
-    """An answer that is not a refusal; its body is still coming."""
+class ResponseBody:
+    """The body of a successful response, read in chunks."""
 
-    def __init__(self, request: Request, reply: Reply, silence: float | None = None) -> None:
+    def __init__(
+        self, request: Request, response: TransportResponse, silence: float | None = None
+    ) -> None:
         self.request = request
-        self._reply = reply
+        self._response = response
         self._silence = silence
 
     async def next_chunk(self) -> bytes:
-        """The next piece of the body, as it comes; empty at its end."""
+        """Return the next chunk of the body; empty at its end."""
         if self._silence is None:
-            return await self._reply.next_chunk()
+            return await self._response.next_chunk()
         try:
             async with asyncio.timeout(self._silence):
-                return await self._reply.next_chunk()
+                return await self._response.next_chunk()
         except TimeoutError:
             raise _too_late(self.request) from None
 
     async def read(self, bound: int) -> bytes:
-        """The whole body, if it is no bigger than that."""
+        """Return the whole body; TooLargeError if it is larger than the limit."""
         parts: list[bytes] = []
         size = 0
         while chunk := await self.next_chunk():
@@ -130,11 +143,11 @@ class Answer:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-class Caller:
-    """Asks one server as one user."""
+class AuthenticatedCaller:
+    """Sends requests to one server with one user's credentials."""
 
     def __init__(
-        self, access: Access, transport: Transport, limits: Limits, user_agent: str
+        self, access: Access, transport: Transport, limits: RequestLimits, user_agent: str
     ) -> None:
         self._access = access
         self._transport = transport
@@ -142,22 +155,22 @@ class Caller:
         self._own_headers = (*access.impersonation, ("User-Agent", user_agent))
 
     async def fetch(self, request: Request) -> bytes:
-        """The whole answer."""
+        """Send a request; return the body of the response."""
         headers = await self._headers(request)
         try:
             async with (
                 asyncio.timeout(self._limits.answer),
-                self._transport.open(request, headers) as reply,
+                self._transport.open(request, headers) as response,
             ):
-                if reply.status >= 300:
-                    raise await _refusal(request, reply, headers)
-                return await Answer(request, reply).read(self._limits.largest_answer)
+                if response.status >= 300:
+                    raise await _refusal(request, response, headers)
+                return await ResponseBody(request, response).read(self._limits.largest_answer)
         except TimeoutError:
             raise _too_late(request) from None
 
     @asynccontextmanager
-    async def stream(self, request: Request, silence: float) -> AsyncIterator[Answer]:
-        """The answer as it comes, with at most that many seconds between two pieces."""
+    async def stream(self, request: Request, silence: float) -> AsyncIterator[ResponseBody]:
+        """Send a request; yield its body, with at most that many seconds between two chunks."""
         headers = await self._headers(request)
         async with AsyncExitStack() as stack:
             with _in_time(request):
@@ -167,17 +180,17 @@ class Caller:
             yield answer
 
     def reject_credentials(self) -> bool:
-        """Tell the source of credentials that the server did not take them."""
+        """Drop credentials that the server did not accept; True if there may be others."""
         return self._access.credentials.reject()
 
     @asynccontextmanager
     async def _open(
         self, request: Request, headers: Headers, silence: float | None
-    ) -> AsyncIterator[Answer]:
-        async with self._transport.open(request, headers) as reply:
-            if reply.status >= 300:
-                raise await _refusal(request, reply, headers)
-            yield Answer(request, reply, silence)
+    ) -> AsyncIterator[ResponseBody]:
+        async with self._transport.open(request, headers) as response:
+            if response.status >= 300:
+                raise await _refusal(request, response, headers)
+            yield ResponseBody(request, response, silence)
 
     async def _headers(self, request: Request) -> Headers:
         headers = [*self._own_headers, ("Accept", request.accept)]
@@ -201,36 +214,41 @@ def _too_late(request: Request) -> TimedOutError:
     return TimedOutError(f"{request}: no answer in time")
 
 
-async def _refusal(request: Request, reply: Reply, headers: Headers) -> ApiError:
-    body = await Answer(request, reply).read(LARGEST_ERROR)
+async def _refusal(request: Request, response: TransportResponse, headers: Headers) -> ApiError:
+    body = await ResponseBody(request, response).read(MAX_ERROR_BYTES)
     secrets = tuple(dict(headers).get("Authorization", "").split()[1:])
-    status = status_from(reply.status, body, secrets)
-    return error_from(status, str(request), _seconds(reply.header("Retry-After")))
+    status = status_from(response.status, body, secrets)
+    return error_from(status, str(request), _seconds(response.header("Retry-After")))
 
 
 def _seconds(header: str | None) -> float | None:
     return float(header) if header and header.isascii() and header.isdigit() else None
 
 
-class Sender:
-    """Sends requests until they are answered, refused for good, or not worth another try."""
+class RetryingSender:
+    """Sends requests, and retries them where that is safe."""
 
     def __init__(
-        self, caller: Caller, budget: Budget, policy: RetryPolicy, clock: Clock, rng: Random
+        self,
+        caller: AuthenticatedCaller,
+        limiter: RateLimiter,
+        policy: RetryPolicy,
+        clock: Clock,
+        rng: Random,
     ) -> None:
         self._caller = caller
-        self._budget = budget
+        self._limiter = limiter
         self._policy = policy
         self._clock = clock
         self._rng = rng
 
     async def fetch(self, request: Request) -> bytes:
-        """The whole answer."""
+        """Send a request; return the body of the response."""
         attempt = 0
         while True:
             attempt += 1
             try:
-                return await self._fetch_as_known(request)
+                return await self._fetch_authenticated(request)
             except ClientError as error:
                 wait = self._wait(request, error, attempt)
                 if wait is None:
@@ -238,8 +256,8 @@ class Sender:
             await self._clock.sleep(wait)
 
     @asynccontextmanager
-    async def stream(self, request: Request, silence: float) -> AsyncIterator[Answer]:
-        """An answer that keeps coming; tried once, since whoever reads it knows where to resume."""
+    async def stream(self, request: Request, silence: float) -> AsyncIterator[ResponseBody]:
+        """Open a streamed response; not retried, since its reader knows where to resume."""
         async with AsyncExitStack() as stack:
             try:
                 answer = await self._open(stack, request, silence)
@@ -249,8 +267,8 @@ class Sender:
                 answer = await self._open(stack, request, silence)
             yield answer
 
-    async def _fetch_as_known(self, request: Request) -> bytes:
-        """One attempt, and one more with a fresh credential if the server does not know us."""
+    async def _fetch_authenticated(self, request: Request) -> bytes:
+        """Send a request once, and once more with fresh credentials after a 401."""
         try:
             return await self._fetch_once(request)
         except UnauthorizedError:
@@ -259,14 +277,14 @@ class Sender:
         return await self._fetch_once(request)
 
     async def _fetch_once(self, request: Request) -> bytes:
-        await self._budget.enter()
+        await self._limiter.acquire()
         try:
             return await self._caller.fetch(request)
         finally:
-            self._budget.leave()
+            self._limiter.release()
 
-    async def _open(self, stack: AsyncExitStack, request: Request, silence: float) -> Answer:
-        async with self._budget.turn():
+    async def _open(self, stack: AsyncExitStack, request: Request, silence: float) -> ResponseBody:
+        async with self._limiter.slot():
             opening = self._caller.stream(request, silence)
             return await stack.enter_async_context(opening)
 

@@ -1,8 +1,8 @@
-"""Connections of our own for requests that write: HTTP/1.1, kept alive, one exchange at a time.
+"""A connection pool for requests that write: HTTP/1.1, kept alive, one request at a time.
 
-A scheduler sends a few small requests for every pod, and what the HTTP library spends on each is
-most of what it spends at all. These know no proxies, redirects, cookies or compression, since none
-of that is asked for. The answer is parsed by httptools, as in the server.
+A scheduler sends a few small requests for every pod, and the HTTP library would take most of the
+time of each. These connections support no proxies, redirects, cookies or compression. Responses are
+parsed by httptools, as in the server.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from bayplan.client.errors import (
 )
 from bayplan.client.wire.transport import Headers, Request
 
-IDLE = 30.0
-"""Seconds after which a connection that was not used is not trusted to be there still."""
+MAX_IDLE_SECONDS = 30.0
+"""How long an unused connection is kept; the server may close it after that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is, and how it is to be spoken to."""
+    """A server's host, port and TLS."""
 
     host: str
     port: int
@@ -40,13 +40,13 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """Host and port, as a request names them."""
+        """Host and port, as in the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
 
 class Connection(asyncio.Protocol):
-    """One connection, and the answer that is coming in on it."""
+    """A connection, and the response that is being received on it."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -60,18 +60,18 @@ class Connection(asyncio.Protocol):
         self.headers: dict[str, str] = {}
         self._chunks: deque[bytes] = deque()
         self._complete = True
-        self._stays = False
+        self._is_kept_alive = False
 
-    # -- what asyncio tells --------------------------------------------------------------------
+    # -- callbacks of asyncio ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The other side is there."""
+        """Keep the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """More of the answer."""
+        """Parse more of the response."""
         if self._complete:
-            self._fail("spoke without being asked")
+            self._fail("unexpected data from the server")
             return
         try:
             self._parser.feed_data(data)
@@ -81,58 +81,58 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> None:
-        """Nothing more comes."""
+        """Fail: the server closed the connection."""
         self._fail("the server closed it")
 
     def connection_lost(self, error: Exception | None) -> None:
-        """It is gone."""
+        """Fail: the connection is closed."""
         self._fail(getattr(error, "strerror", None) or "the server closed it")
 
-    # -- what the parser tells -----------------------------------------------------------------
+    # -- callbacks of the parser ---------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A header."""
+        """Keep a header."""
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """The head is whole."""
+        """Keep the status once the head is complete."""
         status = self._parser.get_status_code()
         if status >= 200:
             self.status = status
-            # The parser forgets this at the end of the answer.
-            self._stays = self._parser.should_keep_alive()
+            # The parser drops this at the end of the response.
+            self._is_kept_alive = self._parser.should_keep_alive()
         else:
             self.headers.clear()
 
     def on_body(self, chunk: bytes) -> None:
-        """A piece of the body."""
+        """Keep a chunk of the body."""
         self._chunks.append(chunk)
 
     def on_message_complete(self) -> None:
-        """The answer is whole."""
+        """Note that the response is complete."""
         if self.status:
             self._complete = True
             self._last_used = self._loop.time()
 
-    # -- what the client asks ------------------------------------------------------------------
+    # -- methods of the client -----------------------------------------------------------------
 
     @property
     def is_usable(self) -> bool:
-        """Whether another request can go this way."""
-        fresh = self._loop.time() - self._last_used < IDLE
-        return self._complete and self._problem is None and fresh and not self._closing
+        """Whether another request can be sent on it."""
+        is_fresh = self._loop.time() - self._last_used < MAX_IDLE_SECONDS
+        return self._complete and self._problem is None and is_fresh and not self._closing
 
     @property
-    def keeps_alive(self) -> bool:
-        """Whether the server lets the connection stay."""
-        return self.is_usable and self._stays
+    def can_be_reused(self) -> bool:
+        """Whether it is usable and the server keeps it alive."""
+        return self.is_usable and self._is_kept_alive
 
     @property
     def _closing(self) -> bool:
         return self._transport is None or self._transport.is_closing()
 
-    async def ask(self, head: bytes, body: bytes) -> None:
-        """Send a request, and wait for the head of its answer."""
+    async def send(self, head: bytes, body: bytes) -> None:
+        """Send a request, and wait for the head of its response."""
         if self._transport is None:
             raise DisconnectedError("the connection was never made")
         self.status, self._complete, self.headers = 0, False, {}
@@ -141,10 +141,10 @@ class Connection(asyncio.Protocol):
         while not self.status:
             await self._more()
         if "content-encoding" in self.headers:
-            raise MalformedError("an encoding that nobody asked for")
+            raise MalformedError("a Content-Encoding that was not requested")
 
     async def next_chunk(self) -> bytes:
-        """The next piece of the body; empty at its end."""
+        """Return the next chunk of the body; empty at its end."""
         while not self._chunks:
             if self._complete:
                 return b""
@@ -176,10 +176,10 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(None)
 
 
-class Exchange:
-    """A request and its answer; entering it sends, leaving it gives up what has not come."""
+class PooledResponse:
+    """A response on a pooled connection; entering it sends the request, leaving it ends it."""
 
-    def __init__(self, pool: Connections, request: Request, headers: Headers) -> None:
+    def __init__(self, pool: ConnectionPool, request: Request, headers: Headers) -> None:
         self._pool = pool
         self._request = request
         self._headers = headers
@@ -191,11 +191,11 @@ class Exchange:
         return self._connection.status
 
     def header(self, name: str) -> str | None:
-        """The value of a header."""
+        """Return the value of a header."""
         return self._connection.headers.get(name.lower())
 
     async def next_chunk(self) -> bytes:
-        """The next piece of the body, as it comes; empty at its end."""
+        """Return the next chunk of the body; empty at its end."""
         try:
             return await self._connection.next_chunk()
         except TransportError as error:
@@ -203,12 +203,12 @@ class Exchange:
 
     async def __aenter__(self) -> Self:
         try:
-            self._connection = await self._pool.take()
+            self._connection = await self._pool.acquire()
         except TransportError as error:
             raise _about(self._request, error) from None
         try:
             head = _head(self._request, self._connection.address, self._pool.root, self._headers)
-            await self._connection.ask(head, self._request.body or b"")
+            await self._connection.send(head, self._request.body or b"")
         except TransportError as error:
             self._pool.drop(self._connection)
             raise _about(self._request, error) from None
@@ -218,11 +218,11 @@ class Exchange:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._pool.give_back(self._connection)
+        self._pool.release(self._connection)
 
 
-class Connections:
-    """The connections to one server that are open."""
+class ConnectionPool:
+    """The open connections to one server."""
 
     def __init__(self, address: Callable[[], Address], root: str, connect_seconds: float) -> None:
         self._address = address
@@ -231,12 +231,12 @@ class Connections:
         self._busy: set[Connection] = set()
         self.root = root
 
-    def open(self, request: Request, headers: Headers) -> Exchange:
-        """Send a request; leaving the context gives up what has not come yet."""
-        return Exchange(self, request, headers)
+    def open(self, request: Request, headers: Headers) -> PooledResponse:
+        """Send a request; leaving the context drops the rest of the response."""
+        return PooledResponse(self, request, headers)
 
-    async def take(self) -> Connection:
-        """A connection that nobody uses, made if there is none."""
+    async def acquire(self) -> Connection:
+        """Return an idle connection, or a new one."""
         address = self._address()
         while self._idle:
             connection = self._idle.pop()
@@ -248,21 +248,21 @@ class Connections:
         self._busy.add(connection)
         return connection
 
-    def give_back(self, connection: Connection) -> None:
-        """Keep a connection for the next request, if its answer has been read to the end."""
-        if connection.keeps_alive:
+    def release(self, connection: Connection) -> None:
+        """Keep a connection for the next request, if its response was read to the end."""
+        if connection.can_be_reused:
             self._busy.discard(connection)
             self._idle.append(connection)
         else:
             self.drop(connection)
 
     def drop(self, connection: Connection) -> None:
-        """Use a connection no more."""
+        """Close a connection."""
         self._busy.discard(connection)
         connection.close()
 
     def close(self) -> None:
-        """Let all go."""
+        """Close all connections."""
         for connection in (*self._idle, *self._busy):
             connection.close()
         self._idle.clear()
@@ -294,7 +294,7 @@ def _head(request: Request, address: Address, root: str, headers: Headers) -> by
     lines += [f"{name}: {value}" for name, value in headers]
     lines.append(f"Content-Length: {len(request.body or b'')}\r\n\r\n")
     if any("\n" in line or "\r" in line for line in lines[:-1]):
-        raise ValueError(f"{request}: a header that has more than one line")
+        raise ValueError(f"{request}: a header has more than one line")
     return "\r\n".join(lines).encode()
 
 

@@ -1,14 +1,14 @@
-"""Requests over HTTP: connections, TLS, and errors with their right class.
+"""The HTTP transport: connections, TLS, and errors of the right class.
 
-A watch can be silent for minutes, so a peer that vanished without a goodbye (a pulled plug, a
-firewall that forgot us) would not be missed. Keep-alive probes find out within a minute.
+A watch can be silent for minutes, so a lost peer (a power failure, a dropped firewall entry) would
+not be noticed. TCP keep-alive probes detect it within a minute.
 
-Reads, watches and whatever goes through a proxy are aiohttp's; requests that write have connections
+Reads, watches and requests through a proxy use aiohttp; requests that write use a connection pool
 of our own (`connections`), because a scheduler sends so many.
 
-Nothing here tries again; that is `sending`'s decision. What matters here is to know *how* a request
-failed: a connection that was never made is `UnreachableError`, anything after that may have reached
-the server. Redirects are not followed, because they would carry our credentials elsewhere.
+Nothing is retried here; that is decided in `calls`. The class of an error shows *how* a request
+failed: a connection that was never made is `UnreachableError`, any later failure may have reached
+the server. Redirects are not followed, because they would send our credentials elsewhere.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bayplan.client.errors import (
     UnreachableError,
     UntrustedError,
 )
-from bayplan.client.wire.connections import Address, Connections, Exchange
+from bayplan.client.wire.connections import Address, ConnectionPool, PooledResponse
 from bayplan.client.wire.transport import Headers, Request
 
 _NOT_CONNECTED = (
@@ -42,14 +42,14 @@ _NOT_CONNECTED = (
 )
 _UNTRUSTED = (aiohttp.ClientConnectorCertificateError, ssl.SSLCertVerificationError)
 HTTP_FAULTS = (aiohttp.ClientError, OSError)
-"""What the HTTP library raises."""
+"""Errors of the HTTP library."""
 _CUT = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
 
 
-def ours(request: object, error: Exception) -> TransportError:
-    """Whatever the HTTP library raised, as one of our own.
+def as_transport_error(request: object, error: Exception) -> TransportError:
+    """Return an error of the HTTP library as one of ours.
 
-    The order matters: the library's classes inherit from each other criss-cross.
+    The order matters, because the library's classes inherit from each other.
     """
     if isinstance(error, _UNTRUSTED) or isinstance(error.__cause__, _UNTRUSTED):
         return UntrustedError(f"{request}: the server's certificate is not to be trusted")
@@ -63,7 +63,7 @@ def ours(request: object, error: Exception) -> TransportError:
 
 
 def _reason(error: Exception) -> str:
-    """The operating system's words for it; the library's own may quote what was sent."""
+    """Return the operating system's reason; the library's text may quote what was sent."""
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     return (isinstance(cause, OSError) and cause.strerror) or type(error).__name__
 
@@ -72,22 +72,22 @@ IDLE, INTERVAL, PROBES = 30, 10, 3
 _OPTIONS = {"TCP_KEEPIDLE": IDLE, "TCP_KEEPINTVL": INTERVAL, "TCP_KEEPCNT": PROBES}
 
 
-def lively_socket(address: AddrInfoType) -> socket.socket:
-    """A TCP socket that probes a silent peer, where the platform can."""
+def keepalive_socket(address: AddrInfoType) -> socket.socket:
+    """Return a TCP socket with keep-alive probes, where the platform supports them."""
     family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setblocking(False)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    created = socket.socket(family, kind, protocol)
+    created.setblocking(False)
+    created.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _OPTIONS.items():
         if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
+            created.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return created
 
 
-class HttpReply:
-    """An answer over HTTP; entering it sends the request, leaving it gives up what has not come.
+class AiohttpResponse:
+    """A response of aiohttp; entering it sends the request, leaving it drops the rest.
 
-    A class, not a generator: there is one for every request.
+    A class and not a generator for speed: there is one for every request.
     """
 
     def __init__(self, request: Request, sending: Awaitable[aiohttp.ClientResponse]) -> None:
@@ -101,21 +101,21 @@ class HttpReply:
         return self._response.status
 
     def header(self, name: str) -> str | None:
-        """The value of a header."""
+        """Return the value of a header."""
         return self._response.headers.get(name)
 
     async def next_chunk(self) -> bytes:
-        """The next piece of the body, as it comes; empty at its end."""
+        """Return the next chunk of the body; empty at its end."""
         try:
             return await self._response.content.readany()
         except HTTP_FAULTS as error:
-            raise ours(self._request, error) from None
+            raise as_transport_error(self._request, error) from None
 
     async def __aenter__(self) -> Self:
         try:
             self._response = await self._sending
         except HTTP_FAULTS as error:
-            raise ours(self._request, error) from None
+            raise as_transport_error(self._request, error) from None
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -123,36 +123,36 @@ class HttpReply:
 
 
 class HttpTransport:
-    """The connections to one server."""
+    """A transport over HTTP to one server."""
 
     def __init__(self, access: Access, connect_seconds: float) -> None:
         self._access = access
         self._tls = TlsContexts(access.tls)
         self._base = URL(access.server)
         self._root = self._base.raw_path.rstrip("/")
-        # Only connecting has a limit of its own; what comes after that is the caller's to bound.
+        # Only connecting has a time limit here; the caller limits the rest.
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
         self._session = aiohttp.ClientSession(
-            # The request budget bounds what is in flight; watches hold theirs for long.
+            # The rate limiter bounds requests in flight; watches keep their connections for long.
             connector=aiohttp.TCPConnector(
-                limit=0, keepalive_timeout=30, socket_factory=lively_socket
+                limit=0, keepalive_timeout=30, socket_factory=keepalive_socket
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        self._writing = Connections(self._address, self._root, connect_seconds)
-        # Left to itself aiohttp repeats a PUT or DELETE whose kept-alive connection was cut.
+        self._pool = ConnectionPool(self._address, self._root, connect_seconds)
+        # By default aiohttp repeats a PUT or DELETE whose kept-alive connection was cut.
         self._session._retry_connection = False  # noqa: SLF001
 
     async def close(self) -> None:
-        """Let go of the connections."""
-        self._writing.close()
+        """Close all connections."""
+        self._pool.close()
         await self._session.close()
 
-    def open(self, request: Request, headers: Headers) -> HttpReply | Exchange:
-        """Send a request; leaving the context gives up what has not come yet."""
+    def open(self, request: Request, headers: Headers) -> AiohttpResponse | PooledResponse:
+        """Send a request; leaving the context drops the rest of the response."""
         if request.body is not None and self._access.proxy is None:
-            return self._writing.open(request, headers)
-        return HttpReply(request, self._send(request, headers))
+            return self._pool.open(request, headers)
+        return AiohttpResponse(request, self._send(request, headers))
 
     async def _send(self, request: Request, headers: Headers) -> aiohttp.ClientResponse:
         return await self._session.request(

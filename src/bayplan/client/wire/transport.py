@@ -1,10 +1,10 @@
-"""What carries requests to a server: a request as a value, its bounds, and the protocol.
+"""The transport protocol: requests, their limits, and responses.
 
-A transport sends one request, once, and hands back the answer's head as soon as it is there; the
-body comes in pieces. It raises `TransportError`s only, and of the right class: `UnreachableError`
-if nothing was sent. Who asks, how long an answer may take and what a refusal means is not its
-business but the `Caller`'s. `HttpTransport` speaks HTTP; `bayplan.embedded.inprocess` has one that
-calls a server of the same process.
+A transport sends a request once and returns the response's head as soon as it is received; the body
+is read in chunks. It raises only `TransportError`s, of the right class: `UnreachableError` if
+nothing was sent. Credentials, time limits and refusals are handled by `AuthenticatedCaller`.
+`HttpTransport` uses HTTP; `bayplan.embedded.inprocess` has one that calls a server of the same
+process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to ask. `repeatable` says that asking twice does no more than asking once."""
+    """A request. `repeatable`: sending it twice has the same effect as once."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ class Request:
 
     @property
     def target(self) -> str:
-        """Path and query, as they stand in a request."""
+        """Path and query, as in the request line."""
         return f"{self.path}?{urlencode(self.query)}" if self.query else self.path
 
     def __str__(self) -> str:
@@ -39,8 +39,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Bounds on time and size."""
+class RequestLimits:
+    """Limits on the seconds and bytes of a request's response."""
 
     connect: float = 10.0
     answer: float = 60.0
@@ -51,8 +51,8 @@ class Limits:
 Headers: TypeAlias = Sequence[tuple[str, str]]
 
 
-class Reply(Protocol):
-    """An answer whose head is here and whose body is still coming."""
+class TransportResponse(Protocol):
+    """A response whose head is received and whose body is read in chunks."""
 
     @property
     def status(self) -> int:
@@ -60,21 +60,23 @@ class Reply(Protocol):
         ...
 
     def header(self, name: str) -> str | None:
-        """The value of a header."""
+        """Return the value of a header."""
         ...
 
     async def next_chunk(self) -> bytes:
-        """The next piece of the body, as it comes; empty at its end."""
+        """Return the next chunk of the body; empty at its end."""
         ...
 
 
 class Transport(Protocol):
-    """The way to one server."""
+    """Sends requests to one server."""
 
-    def open(self, request: Request, headers: Headers) -> AbstractAsyncContextManager[Reply]:
-        """Send a request; leaving the context gives up what has not come yet."""
+    def open(
+        self, request: Request, headers: Headers
+    ) -> AbstractAsyncContextManager[TransportResponse]:
+        """Send a request; leaving the context drops the rest of the response."""
         ...
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close all connections."""
         ...

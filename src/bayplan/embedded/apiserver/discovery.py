@@ -1,4 +1,4 @@
-"""Discovery: the documents by which clients learn what is served here, old and aggregated."""
+"""Discovery documents, legacy and aggregated."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from bayplan.embedded.apiserver.errors import no_such_path
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 
 MAJOR, MINOR = "1", "36"
 _OURS = "+bayplan"
 
 
 def version_info() -> JsonObject:
-    """The answer of `/version`."""
+    """Return the document of `/version`."""
     release = f"v{MAJOR}.{MINOR}.0"
     return {
         "major": MAJOR,
@@ -33,7 +33,7 @@ def version_info() -> JsonObject:
 
 
 def is_embedded(git_version: str) -> bool:
-    """Whether a server that says this of itself is one of these."""
+    """Return whether a git version is that of an embedded server."""
     return git_version.endswith(_OURS)
 
 
@@ -44,11 +44,11 @@ SUBRESOURCE_KINDS = {
     "finalize": ("", "v1", "Namespace", ("update",)),
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
 }
-"""Subresources whose objects are of another kind than the resource's own."""
+"""Subresources whose objects have another kind than the resource."""
 
 
 def api_versions(url_host: str) -> JsonObject:
-    """`/api`."""
+    """Return `/api`."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -62,13 +62,13 @@ def _group(name: str, versions: Iterable[str]) -> JsonObject:
 
 
 def api_groups(catalog: Catalog) -> JsonObject:
-    """`/apis`."""
+    """Return `/apis`."""
     groups = [_group(name, versions) for name, versions in catalog.groups().items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
 
 def api_group(catalog: Catalog, name: str) -> JsonObject:
-    """`/apis/<group>`."""
+    """Return `/apis/<group>`."""
     versions = catalog.groups().get(name)
     if not versions or not name:
         raise no_such_path()
@@ -76,7 +76,7 @@ def api_group(catalog: Catalog, name: str) -> JsonObject:
 
 
 def api_resources(catalog: Catalog, group: str, version: str) -> JsonObject:
-    """`/api/v1` and `/apis/<group>/<version>`."""
+    """Return `/api/v1` or `/apis/<group>/<version>`."""
     kinds = [kind for kind in catalog if (kind.group, kind.version) == (group, version)]
     if not kinds:
         raise no_such_path()
@@ -88,7 +88,7 @@ def api_resources(catalog: Catalog, group: str, version: str) -> JsonObject:
     }
 
 
-def _resources(kind: Kind) -> Iterable[JsonObject]:
+def _resources(kind: ServedKind) -> Iterable[JsonObject]:
     main: JsonObject = {
         "name": kind.plural,
         "singularName": kind.singular,
@@ -108,7 +108,7 @@ def _resources(kind: Kind) -> Iterable[JsonObject]:
         yield _subresource(kind, name)
 
 
-def _subresource(kind: Kind, name: str) -> JsonObject:
+def _subresource(kind: ServedKind, name: str) -> JsonObject:
     described: JsonObject = {
         "name": f"{kind.plural}/{name}",
         "singularName": "",
@@ -129,7 +129,7 @@ _VERSIONS = ("v2", "v2beta1")
 
 
 def wanted_version(accept: bytes | None) -> str | None:
-    """The version of aggregated discovery that a client prefers; None if it wants the old one."""
+    """Return the version of aggregated discovery that a client prefers; None for legacy."""
     for part in (accept or b"").decode("latin-1").split(","):
         pieces = {piece.strip() for piece in part.split(";")}
         if {"application/json", "g=apidiscovery.k8s.io", f"as={_LIST}"} <= pieces:
@@ -140,12 +140,12 @@ def wanted_version(accept: bytes | None) -> str | None:
 
 
 def content_type(version: str) -> bytes:
-    """The media type of an aggregated document."""
+    """Return the media type of an aggregated document."""
     return f"application/json;g=apidiscovery.k8s.io;v={version};as={_LIST}".encode()
 
 
 def aggregated(catalog: Catalog, version: str, *, core: bool) -> JsonObject:
-    """`/api` (core) or `/apis` (the rest), aggregated."""
+    """Return `/api` (core) or `/apis` (the other groups), aggregated."""
     groups = {name: versions for name, versions in catalog.groups().items() if (name == "") == core}
     return {
         "kind": _LIST,
@@ -177,7 +177,7 @@ def _kind(group: str, version: str, kind: str) -> JsonObject:
     return {"group": group, "version": version, "kind": kind}
 
 
-def _resource(kind: Kind) -> JsonObject:
+def _resource(kind: ServedKind) -> JsonObject:
     own = _kind(kind.group, kind.version, kind.kind)
     described: JsonObject = {
         "resource": kind.plural,

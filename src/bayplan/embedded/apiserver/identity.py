@@ -1,6 +1,6 @@
-"""Who clients are: certificates and tokens, and the kubeconfig that carries them.
+"""Authentication: certificates and tokens, and the kubeconfig that carries them.
 
-The file has Kubernetes' form: CSV lines `token,user,uid,"group1,group2"`.
+The token file has Kubernetes' format: CSV lines `token,user,uid,"group1,group2"`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from typing import TypeAlias
 
 import yaml
 
-from bayplan.client.serving.certificates import Authority, KeyPair, server_tls, show_pair
-from bayplan.embedded.apiserver.request import ADMIN, User
+from bayplan.client.serving.certificates import (
+    CertificateAuthority,
+    KeyPair,
+    load_key_pair,
+    server_tls,
+)
+from bayplan.embedded.apiserver.request import ADMIN, UserInfo
 from bayplan.embedded.apiserver.store.database import Database
 
 AUTHENTICATED = "system:authenticated"
@@ -31,18 +36,18 @@ class TokenFileError(Exception):
     """A token file that cannot be read."""
 
 
-class Tokens:
-    """Users by their token; only digests are kept, so that a look-up's time says nothing."""
+class TokenTable:
+    """Users by token; only digests are stored, which makes the lookup constant-time."""
 
     def __init__(self) -> None:
-        self._users: dict[bytes, User] = {}
+        self._users: dict[bytes, UserInfo] = {}
 
-    def add(self, token: str, user: User) -> None:
-        """Let a token stand for a user."""
+    def add(self, token: str, user: UserInfo) -> None:
+        """Add a token of a user."""
         self._users[_digest(token)] = user
 
-    def find(self, token: str) -> User | None:
-        """Who holds a token."""
+    def find(self, token: str) -> UserInfo | None:
+        """Return the user of a token, or None."""
         return self._users.get(_digest(token))
 
     def load(self, path: Path) -> None:
@@ -60,7 +65,7 @@ class Tokens:
         if len(row) < 3 or not row[0] or not row[1]:
             raise TokenFileError(f"{place}: needs at least token,user,uid")
         groups = [group.strip() for group in row[3].split(",")] if len(row) > 3 and row[3] else []
-        self.add(row[0], User(row[1], (*groups, AUTHENTICATED), row[2]))
+        self.add(row[0], UserInfo(row[1], (*groups, AUTHENTICATED), row[2]))
 
 
 def _digest(token: str) -> bytes:
@@ -68,17 +73,17 @@ def _digest(token: str) -> bytes:
 
 
 PeerName: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
-"""A certificate's subject, as `ssl` gives it."""
+"""A certificate's subject, as `ssl` returns it."""
 
 
 class Authenticator:
-    """Finds the user behind a request."""
+    """Authenticates requests by bearer token or client certificate."""
 
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: TokenTable) -> None:
         self.tokens = tokens
 
-    def authenticate(self, authorization: bytes | None, peer: User | None) -> User | None:
-        """The user; None if nobody vouches for one."""
+    def authenticate(self, authorization: bytes | None, peer: UserInfo | None) -> UserInfo | None:
+        """Return the user, or None if the request is not authenticated."""
         if authorization is None:
             return peer
         scheme, _, token = authorization.decode("latin-1").partition(" ")
@@ -87,27 +92,27 @@ class Authenticator:
         return self.tokens.find(token.strip())
 
 
-def peer_user(subject: PeerName) -> User | None:
-    """The user that a verified client certificate names."""
+def peer_user(subject: PeerName) -> UserInfo | None:
+    """Return the user of a verified client certificate."""
     parts = [pair for group in subject for pair in group]
     names = [value for key, value in parts if key == "commonName"]
     groups = [value for key, value in parts if key == "organizationName"]
-    return User(names[0], (*groups, AUTHENTICATED)) if names else None
+    return UserInfo(names[0], (*groups, AUTHENTICATED)) if names else None
 
 
-def load_authority(database: Database, now: datetime) -> Authority:
-    """The certificate authority of a data file, made the first time."""
+def load_authority(database: Database, now: datetime) -> CertificateAuthority:
+    """Return the certificate authority of a data file, created the first time."""
     certificate, key = database.get_meta("ca.crt"), database.get_meta("ca.key")
     if certificate and key:
-        return Authority(KeyPair(certificate, key))
-    authority = Authority.create(now)
+        return CertificateAuthority(KeyPair(certificate, key))
+    authority = CertificateAuthority.create(now)
     database.put_meta("ca.crt", authority.pair.certificate)
     database.put_meta("ca.key", authority.pair.key)
     return authority
 
 
 def load_token(database: Database) -> str:
-    """The administrator's token of a data file, made the first time."""
+    """Return the administrator's token of a data file, created the first time."""
     kept = database.get_meta("admin.token")
     if kept is None:
         kept = secrets.token_urlsafe(32).encode()
@@ -115,22 +120,24 @@ def load_token(database: Database) -> str:
     return kept.decode()
 
 
-def load_tokens(admin: str, path: Path | None) -> Tokens:
-    """Everybody who has a token: the administrator, and the users of a token file."""
-    tokens = Tokens()
+def load_tokens(admin: str, path: Path | None) -> TokenTable:
+    """Return the tokens of the administrator and of a token file."""
+    tokens = TokenTable()
     tokens.add(admin, ADMIN)
     if path is not None:
         tokens.load(path)
     return tokens
 
 
-def server_context(authority: Authority, hosts: Iterable[str], now: datetime) -> ssl.SSLContext:
-    """TLS for the server, which asks clients for a certificate but does not insist."""
+def server_context(
+    authority: CertificateAuthority, hosts: Iterable[str], now: datetime
+) -> ssl.SSLContext:
+    """Return the server's TLS context; client certificates are optional."""
     pair = authority.server_pair(hosts, now)
     context = server_tls()
     context.load_verify_locations(cadata=authority.pair.certificate.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
-    show_pair(context, pair)
+    load_key_pair(context, pair)
     return context
 
 
@@ -138,7 +145,7 @@ _NAME = "bayplan"
 
 
 def kubeconfig(url: str, ca: bytes, user: str, credentials: dict[str, str]) -> str:
-    """A kubeconfig with one cluster, one user and one context."""
+    """Return a kubeconfig with one cluster, one user and one context."""
     cluster = {"server": url, "certificate-authority-data": base64.b64encode(ca).decode()}
     document = {
         "apiVersion": "v1",
@@ -151,19 +158,21 @@ def kubeconfig(url: str, ca: bytes, user: str, credentials: dict[str, str]) -> s
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def check_place(path: Path) -> None:
-    """Raise OSError if a kubeconfig cannot be written there, or would replace somebody else's."""
+def check_kubeconfig_path(path: Path) -> None:
+    """Raise OSError if a kubeconfig cannot be written there without replacing another's."""
     if path.is_dir():
         raise IsADirectoryError(f"{path}: is a directory, not a kubeconfig")
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and not path.is_file():  # it would be replaced, and removed in the end
+    if path.exists() and not path.is_file():  # it would be replaced, and removed on exit
         raise FileExistsError(f"{path}: a device or a pipe, not a file")
     if path.exists() and not _is_replaceable(path.read_bytes()):
-        raise FileExistsError(f"{path}: not written by this server, and not replaced by it")
+        raise FileExistsError(
+            f"{path}: not written by this server, so it is not overwritten; choose another path"
+        )
 
 
 def _is_replaceable(data: bytes) -> bool:
-    """Whether a file is empty, or a kubeconfig that knows no cluster but ours."""
+    """Return whether a file is empty, or a kubeconfig with only our cluster."""
     try:
         document = yaml.safe_load(data)
     except yaml.YAMLError:
@@ -176,7 +185,7 @@ def _is_replaceable(data: bytes) -> bool:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, in one step."""
+    """Write a file that only its owner can read, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)

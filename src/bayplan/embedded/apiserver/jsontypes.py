@@ -1,5 +1,4 @@
-"""JSON as this server handles it: objects are dicts, since it must keep fields that it does not
-know."""
+"""JSON values: objects are dicts, since the server keeps fields that it does not know."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 JsonValue: TypeAlias = Any
-"""Any JSON value. Requests are checked against the kind's schema before code relies on a shape."""
+"""Any JSON value. Requests are validated against the schema before code relies on types."""
 
 JsonObject: TypeAlias = dict[str, Any]
 """A JSON object."""
@@ -19,7 +18,7 @@ decode = msgspec.json.Decoder().decode
 
 
 def clone(value: JsonValue) -> JsonValue:
-    """A deep copy of a JSON value (several times faster than `copy.deepcopy`)."""
+    """Return a deep copy of a JSON value (several times faster than `copy.deepcopy`)."""
     if isinstance(value, dict):
         return {key: clone(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -27,25 +26,25 @@ def clone(value: JsonValue) -> JsonValue:
     return value
 
 
-DEEPEST = 200
-"""How deeply values may be nested: code that goes through them calls itself."""
-MOST_VALUES = 50_000
-"""How many values may be in one: some ten microseconds of everybody's time are spent on each."""
+MAX_DEPTH = 200
+"""Limit of nesting: code that walks values is recursive."""
+MAX_VALUES = 50_000
+"""Limit of values in one object: each costs some ten microseconds."""
 
 
 def excess(value: JsonValue, written: bytes) -> str:
-    """What is too much about a value, which is also given as it was written; empty if nothing is.
+    """Return which limit a value exceeds, given also its encoded form; empty if none.
 
-    What is short, or has few brackets, is not looked at.
+    Short values, and values with few brackets, are not inspected.
     """
-    if len(written) < MOST_VALUES and written.count(b"{") + written.count(b"[") <= DEEPEST:
+    if len(written) < MAX_VALUES and written.count(b"{") + written.count(b"[") <= MAX_DEPTH:
         return ""
     level, values = [value], 0
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         level = [inner for item in level for inner in _parts(item)]
         values += len(level)
-        if values > MOST_VALUES:
-            return f"more than {MOST_VALUES} values"
+        if values > MAX_VALUES:
+            return f"more than {MAX_VALUES} values"
     return "exceeded max depth" if level else ""
 
 
@@ -56,7 +55,7 @@ def _parts(value: JsonValue) -> Iterable[JsonValue]:
 
 
 def metadata_of(obj: JsonObject) -> JsonObject:
-    """An object's metadata, made if it is absent."""
+    """Return an object's metadata, created if it is absent."""
     meta = obj.get("metadata")
     if not isinstance(meta, dict):
         meta = obj["metadata"] = {}
@@ -64,7 +63,7 @@ def metadata_of(obj: JsonObject) -> JsonObject:
 
 
 def in_go(value: JsonValue) -> str:
-    """A value as Go prints it: `map[a:1 b:[x y]]`."""
+    """Return a value as Go prints it: `map[a:1 b:[x y]]`."""
     if isinstance(value, dict):
         pairs = (f"{name}:{in_go(value[name])}" for name in sorted(value))
         return f"map[{' '.join(pairs)}]"

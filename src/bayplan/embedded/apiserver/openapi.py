@@ -1,7 +1,7 @@
-"""OpenAPI: what is served and its shapes, for clients that check before they send.
+"""OpenAPI documents of the served resources, for clients that validate before they send.
 
-It looks there for types to check objects by, and where it finds none leaves the checking to the
-server, which does it for every write anyway. So only the document's head is written.
+As protobuf only the head of the document is written, without types: kubectl then leaves validation
+to the server, which validates every write in any event.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from bayplan.embedded.apiserver.discovery import version_info
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, require_type, root_type
 
 _PREFIXES = {
@@ -36,13 +36,13 @@ _SCALARS: dict[str, JsonObject] = {
 
 
 def definition_name(type_name: str) -> str:
-    """The name by which OpenAPI knows a type."""
+    """Return the OpenAPI name of a type."""
     package, _, name = type_name.partition(".")
     return _PREFIXES.get(package, f"io.k8s.api.{package}.v1.") + name
 
 
 class SchemaWriter:
-    """Writes schemas of types and of every type that they need."""
+    """Writes schemas of types and of all types that they reference."""
 
     def __init__(self, reference_prefix: str, *, unions: bool) -> None:
         self.schemas: dict[str, JsonObject] = {}
@@ -50,7 +50,7 @@ class SchemaWriter:
         self._unions = unions
 
     def add(self, type_: ObjectType, kinds: Iterable[JsonObject] = ()) -> str:
-        """Write a type; returns its name."""
+        """Write a type and return its name."""
         name = definition_name(type_.name)
         if name not in self.schemas:
             schema: JsonObject = {"type": "object"}
@@ -64,11 +64,11 @@ class SchemaWriter:
         return name
 
     def reference(self, type_: ObjectType) -> JsonObject:
-        """A reference to a type, which is written if it is not yet."""
+        """Return a reference to a type, which is written if it is not yet."""
         return {"$ref": self._prefix + self.add(type_)}
 
     def field_of(self, type_: ObjectType) -> JsonObject:
-        """A field of a type: a reference, inside a union where something is said beside it."""
+        """Return the schema of a field: a reference, inside `allOf` if it has other attributes."""
         inner = self.reference(type_)
         return {"allOf": [inner], "default": {}} if self._unions else inner
 
@@ -112,13 +112,13 @@ _NAMES = (b"proto-openapi.spec.v2.v1.0+protobuf", b"proto-openapi.spec.v2@v1.0+p
 
 
 def is_wanted(accept: bytes | None) -> bool:
-    """Whether a client would rather have protobuf than JSON."""
+    """Return whether a client prefers protobuf to JSON."""
     first = (accept or b"").partition(b",")[0]
     return any(name in first for name in _NAMES)
 
 
 def head() -> bytes:
-    """A document with its version and its title, and no types."""
+    """Return a document with its version and its title, and no types."""
     version = str(version_info()["gitVersion"]).encode()
     return _field(1, b"2.0") + _field(2, _field(1, b"Kubernetes") + _field(2, version))
 
@@ -139,16 +139,16 @@ _TYPE_META = {
     "apiVersion": "The group and version that the object is written in.",
     "kind": "The kind of object that it is.",
 }
-"""What is said of these where a definition says nothing."""
+"""Descriptions of these fields where a definition has none."""
 _METADATA = "The object's name, labels and the like."
-"""Said here, since a definition cannot: of metadata its schema may only speak of names."""
+"""Description of metadata, which a definition's schema cannot have."""
 
 Parameter = Callable[[str], JsonObject]
-"""Writes a query parameter as one version of OpenAPI does."""
+"""Writes a query parameter for one version of OpenAPI."""
 
 
 class OpenApi:
-    """Makes the documents, and keeps them until the catalog moves."""
+    """Writes the documents, cached until the catalog changes."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
@@ -156,17 +156,17 @@ class OpenApi:
         self._kept: dict[str, bytes] = {}
 
     def index(self) -> bytes:
-        """`/openapi/v3`: where the document of each group and version is."""
+        """Return `/openapi/v3`: the paths of the documents by group and version."""
         return self._keep("", self._index)
 
     def v3(self, group: str, version: str) -> bytes | None:
-        """The document of a group and version; None if there is none."""
+        """Return the document of a group and version, or None."""
         if not self._catalog.serves_group(group, version):
             return None
         return self._keep(f"{group}/{version}", lambda: self._v3(group, version))
 
     def v2(self) -> bytes:
-        """`/openapi/v2`: everything."""
+        """Return `/openapi/v2`: one document of everything."""
         return self._keep("v2", self._v2)
 
     def _keep(self, name: str, make: Callable[[], JsonObject]) -> bytes:
@@ -187,7 +187,7 @@ class OpenApi:
                 paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={hashed}"}
         return {"paths": paths}
 
-    def _kinds(self, group: str, version: str) -> list[Kind]:
+    def _kinds(self, group: str, version: str) -> list[ServedKind]:
         return [kind for kind in self._catalog if (kind.group, kind.version) == (group, version)]
 
     def _v3(self, group: str, version: str) -> JsonObject:
@@ -214,11 +214,11 @@ class OpenApi:
         }
 
 
-def _gvk(kind: Kind) -> JsonObject:
+def _gvk(kind: ServedKind) -> JsonObject:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _write_kinds(writer: SchemaWriter, kinds: Iterable[Kind]) -> None:
+def _write_kinds(writer: SchemaWriter, kinds: Iterable[ServedKind]) -> None:
     for kind in kinds:
         type_ = root_type(kind.group, kind.kind) if kind.custom is None else None
         if type_ is not None:
@@ -227,17 +227,17 @@ def _write_kinds(writer: SchemaWriter, kinds: Iterable[Kind]) -> None:
             writer.schemas[_custom_name(kind)] = _custom_schema(writer, kind)
 
 
-def _custom_name(kind: Kind) -> str:
+def _custom_name(kind: ServedKind) -> str:
     reversed_group = ".".join(reversed(kind.group.split(".")))
     return f"{reversed_group}.{kind.version}.{kind.kind}"
 
 
-def _custom_schema(writer: SchemaWriter, kind: Kind) -> JsonObject:
+def _custom_schema(writer: SchemaWriter, kind: ServedKind) -> JsonObject:
     schema: JsonObject = dict((kind.custom.schema if kind.custom else None) or {"type": "object"})
     properties = dict(schema.get("properties") or {})
-    for name, told in _TYPE_META.items():
-        said = (properties.get(name) or {}).get("description")
-        properties[name] = {"description": said or told, "type": "string"}
+    for name, default in _TYPE_META.items():
+        description = (properties.get(name) or {}).get("description")
+        properties[name] = {"description": description or default, "type": "string"}
     properties["metadata"] = {
         "description": _METADATA,
         **writer.field_of(require_type("meta.ObjectMeta")),
@@ -253,7 +253,7 @@ def _parameter_v2(name: str) -> JsonObject:
     return {"name": name, "in": "query", "type": "string", "uniqueItems": True}
 
 
-def _paths(kinds: Iterable[Kind], parameter: Parameter) -> JsonObject:
+def _paths(kinds: Iterable[ServedKind], parameter: Parameter) -> JsonObject:
     paths: JsonObject = {}
     for kind in kinds:
         root = f"/apis/{kind.group}" if kind.group else "/api"
@@ -264,7 +264,7 @@ def _paths(kinds: Iterable[Kind], parameter: Parameter) -> JsonObject:
     return {path: operations for path, operations in paths.items() if operations}
 
 
-def _operations(kind: Kind, verbs: tuple[str, ...], parameter: Parameter) -> JsonObject:
+def _operations(kind: ServedKind, verbs: tuple[str, ...], parameter: Parameter) -> JsonObject:
     return {
         _METHODS[verb]: {
             "operationId": f"{verb}{kind.group.replace('.', '_')}{kind.version}{kind.kind}",

@@ -1,4 +1,4 @@
-"""What a client asks for, once HTTP is taken off: who, which object, and with which options."""
+"""A request without HTTP: the user, the object and the options."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import msgspec
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.kinds.model import ServedKind
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 
 
 @dataclass(frozen=True, slots=True)
-class User:
-    """Who asks."""
+class UserInfo:
+    """An authenticated user."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -22,14 +22,14 @@ class User:
     extra: dict[str, list[str]] = field(default_factory=dict)
 
 
-ADMIN = User("system:admin", ("system:masters", "system:authenticated"))
-"""The server itself, and whoever holds the credentials that it writes."""
+ADMIN = UserInfo("system:admin", ("system:masters", "system:authenticated"))
+"""The server itself, and the holder of the credentials that it writes."""
 
 
 class Warnings:
-    """What a client is told beside its answer: each thing once, and not without end.
+    """Warnings for the client: without duplicates, and limited in number and length.
 
-    When there is too much of it, each text is cut short, and those that come then are not told.
+    Above the limit each text is truncated, and further ones are dropped.
     """
 
     __slots__ = ("_longest", "_texts", "_written")
@@ -40,7 +40,7 @@ class Warnings:
         self._longest = _WARNED_LETTERS
 
     def add(self, text: str) -> None:
-        """Tell one thing more, if there is still room."""
+        """Add a warning, unless the limit is reached."""
         if not text or text in self._texts or self._written >= _WARNED_LETTERS:
             return
         self._texts[text] = None
@@ -60,18 +60,19 @@ _WARNED_LETTERS = 4 * 1024
 _CUT_LETTERS = 256
 
 
-def _anybody_may() -> None:
-    """Nothing to refuse."""
+def _always_allowed() -> None:
+    """Allow every creation."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One request about one resource; what is learned on its way makes another one.
+    """One request about one resource.
 
-    Which happens for every request: hence a kind of class that is quickly copied.
+    It is immutable, and copied with changes several times per request: hence a class that copies
+    fast.
     """
 
-    user: User
-    kind: Kind
+    user: UserInfo
+    kind: ServedKind
     namespace: str = ""
     name: str = ""
     subresource: str = ""
@@ -80,32 +81,32 @@ class Call(msgspec.Struct, frozen=True):
     field_validation: str = "Warn"
     force: bool = False
     client: str = ""
-    """The program that asks; it manages the fields that it sets without naming a manager."""
+    """The client program; it is the field manager of the fields that it sets without naming one."""
     patching: bool = False
     strategic: JsonObject | None = None
-    """The patch, if it is a strategic merge patch: complaints about its outcome show it."""
+    """The patch, if it is a strategic merge patch: errors about its result show it."""
     repeated: tuple[str, ...] = ()
-    """What a patch says twice, to be complained of with what it names in vain."""
+    """Duplicate and unknown fields of a patch, for field validation."""
     applied: bool = False
-    """Whether this is a server-side apply, which keeps `managedFields` itself."""
+    """Whether this is a server-side apply, which writes `managedFields` itself."""
     warnings: Warnings = msgspec.field(default_factory=Warnings)
-    """What the client is to be told: the one thing that a request collects."""
-    may_create: Callable[[], None] = _anybody_may
-    """Refuses if the user may not create; asked when an update or an apply would."""
+    """Warnings collected for the client; the only mutable part of a call."""
+    may_create: Callable[[], None] = _always_allowed
+    """Raises 403 if the user may not create; called when an update or apply would create."""
 
     @property
-    def key(self) -> Key:
-        """Where the object that this is about stands."""
-        return Key(self.kind.storage, self.namespace, self.name)
+    def key(self) -> ObjectKey:
+        """Return the key of the object."""
+        return ObjectKey(self.kind.storage, self.namespace, self.name)
 
     def warn(self, text: str) -> None:
-        """Tell the client something that does not stop the request."""
+        """Add a warning for the client."""
         self.warnings.add(text)
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteOptions:
-    """How to delete."""
+class DeletionOptions:
+    """Options of a delete."""
 
     grace_seconds: int | None = None
     propagation: str = ""

@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment on."""
+"""The objects that every cluster has from the start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.request import ADMIN, Call
 from bayplan.embedded.apiserver.rest import writes
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _EVERYTHING: list[JsonObject] = [
@@ -37,10 +37,10 @@ SEEDS: dict[tuple[str, str], list[JsonObject]] = {
 
 
 async def seed(backend: Backend) -> None:
-    """Make what is not there yet."""
+    """Create those that do not exist yet."""
     for (group, plural), objects in SEEDS.items():
         kind = backend.catalog.find(group, "v1", plural)
         for obj in objects:
             name = obj["metadata"]["name"]
-            if kind is not None and backend.store.get(Key(kind.storage, "", name)) is None:
+            if kind is not None and backend.store.get(ObjectKey(kind.storage, "", name)) is None:
                 await writes.create(backend, Call(ADMIN, kind, name=name), clone(obj))

@@ -1,4 +1,4 @@
-"""The server as a whole, a control plane behind HTTPS: start it, use it, stop it.
+"""The API server: a control plane behind HTTPS.
 
     async with ApiServer(ServerConfig()) as server:
         print(server.url, server.kubeconfig)
@@ -17,20 +17,20 @@ from types import TracebackType
 from typing import Self
 
 from bayplan.client.serving.certificates import KeyPair
-from bayplan.client.serving.sockets import Uvicorn, address_of, https, listen
+from bayplan.client.serving.sockets import UvicornServer, address_of, https_config, listening_socket
 from bayplan.embedded.apiserver.config import ServerConfig
+from bayplan.embedded.apiserver.controlplane import ControlPlane
 from bayplan.embedded.apiserver.http.wire.protocol import committing
 from bayplan.embedded.apiserver.identity import (
-    check_place,
+    check_kubeconfig_path,
     kubeconfig,
     load_authority,
     server_context,
     write_private,
 )
-from bayplan.embedded.apiserver.plane import ControlPlane
 
 _PORT = "port"
-"""Where the data file keeps the port."""
+"""Key of the port in the data file."""
 
 
 class ApiServer:
@@ -39,7 +39,7 @@ class ApiServer:
     def __init__(self, config: ServerConfig) -> None:
         self.config = config
         if config.kubeconfig is not None:
-            check_place(config.kubeconfig)
+            check_kubeconfig_path(config.kubeconfig)
         with contextlib.ExitStack() as opened:
             self.plane = ControlPlane(config)
             opened.callback(self.plane.database.close)
@@ -54,19 +54,19 @@ class ApiServer:
         self.kubeconfig = kubeconfig(
             self.url, self.authority.pair.certificate, "admin", {"token": self.admin_token}
         )
-        self._server: Uvicorn | None = None
+        self._server: UvicornServer | None = None
         self._task: asyncio.Task[None] | None = None
 
     def _listen(self) -> socket.socket:
-        """The socket to serve on; a server whose port is not said has the same one every time."""
+        """Return the listening socket; without a configured port, on the port of the last run."""
         host, port, database = self.config.host, self.config.port, self.plane.database
         kept = int(database.get_meta(_PORT) or 0) if port == 0 else 0
         try:
-            listener = listen(host, port or kept)
+            listener = listening_socket(host, port or kept)
         except OSError:
             if not kept:
                 raise
-            listener = listen(host, 0)  # somebody else has it meanwhile
+            listener = listening_socket(host, 0)  # another process uses it now
         if port == 0:
             database.put_meta(_PORT, str(listener.getsockname()[1]).encode())
         return listener
@@ -84,10 +84,10 @@ class ApiServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to serve; returns when clients can connect."""
+        """Start serving; returns when clients can connect."""
         await self.plane.start()
-        self._server = Uvicorn(
-            https(
+        self._server = UvicornServer(
+            https_config(
                 self.plane.app,
                 self._tls(),
                 committing(self.plane.database.commit),
@@ -109,21 +109,21 @@ class ApiServer:
         await self.plane.stop()
 
     async def wait(self) -> None:
-        """Return when the server has stopped; StoreError if that is because of its data file."""
+        """Return when the server has stopped; StoreError if its data file failed."""
         if self._task is not None:
             await asyncio.wait((self._task,))
         if self.plane.database.failure is not None:
             raise self.plane.database.failure
 
     def _give_up(self) -> None:
-        """Stop at once, without another word to anybody: the data file cannot be written."""
+        """Stop at once without any further response: the data file cannot be written."""
         if self._server is not None:
             self._server.end(at_once=True)
             for connection in tuple(self._server.server_state.connections):
                 connection.transport.abort()
 
     def client_certificate(self, user: str, groups: tuple[str, ...] = ()) -> KeyPair:
-        """A certificate by which a client is a certain user."""
+        """Return a client certificate of a user."""
         return self.authority.client_pair(user, groups, self.config.clock.now())
 
     def _tls(self) -> ssl.SSLContext:

@@ -1,9 +1,9 @@
-"""Subresources that are more than a part of their object: binding, scale and eviction.
+"""Subresources with their own logic: binding, scale and eviction.
 
-Pods that do not run, or are going anyway, are nobody's disruption. A pod that runs but is not ready
-does not help its budget either: `unhealthyPodEvictionPolicy` says whether it may go always
-(AlwaysAllow), or only while enough others are healthy (IfHealthyBudget, the default). Neither
-spends anything, so the pod is deleted only if it is still as it was when that was decided.
+Evicting a pod that does not run, or is terminating, is no disruption. Nor does a running pod that
+is not ready count as healthy: `unhealthyPodEvictionPolicy` decides whether it may be evicted always
+(AlwaysAllow), or only while enough others are healthy (IfHealthyBudget, the default). Neither uses
+up the budget, so the pod is deleted only if it is unchanged since that was decided.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bayplan.embedded.apiserver.errors import (
-    ApiError,
-    Cause,
+    FieldCause,
+    StatusError,
     conflict,
     failed_precondition,
     forbidden,
@@ -21,18 +21,18 @@ from bayplan.embedded.apiserver.errors import (
 )
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.catalog import value_at
-from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.request import Call, DeleteOptions
+from bayplan.embedded.apiserver.kinds.model import ServedKind
+from bayplan.embedded.apiserver.request import Call, DeletionOptions
 from bayplan.embedded.apiserver.rest import deletion, writes
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend
-from bayplan.embedded.apiserver.rest.selectors import select
-from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.rest.selectors import matches_selector
+from bayplan.embedded.apiserver.store.entry import StoreEntry
 from bayplan.embedded.apiserver.strategies.pods import set_condition
 from bayplan.embedded.apiserver.validation.causes import bad_value, not_supported, required
 
 
-async def bind(backend: Backend, call: Call, binding: JsonObject) -> Entry:
-    """Give a pod to a node; 409 if it is gated, going, or already somewhere."""
+async def bind(backend: Backend, call: Call, binding: JsonObject) -> StoreEntry:
+    """Bind a pod to a node; 409 if it is gated, terminating or already bound."""
     node = _target(binding)
     inner = Call(call.user, call.kind, call.namespace, call.name, "binding", call.dry_run)
     request = AdmissionRequest("CREATE", inner, binding)
@@ -55,16 +55,16 @@ async def bind(backend: Backend, call: Call, binding: JsonObject) -> Entry:
 
 
 def _target(binding: JsonObject) -> str:
-    """The node; kube-apiserver answers with 500 to a binding that names none."""
+    """Return the node; like kube-apiserver, 500 for a binding that names none."""
     target = binding.get("target") or {}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if target.get("kind") not in (None, "", "Node"):
         found.append(not_supported("target.kind", target["kind"], ("Node", "<empty>")))
     if not target.get("name"):
         found.append(required("target.name"))
     texts = [f"{one.field}: {one.message}" for one in found]
     if texts:
-        raise ApiError(500, "", texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+        raise StatusError(500, "", texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
     return str(target["name"])
 
 
@@ -73,12 +73,12 @@ def _check_binding(call: Call, pod: JsonObject, meta: JsonObject) -> None:
     for name, shown in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         wanted = meta.get(name)
         if wanted and wanted != found[name]:
-            why = f"{shown} in precondition: {wanted}, {shown} in object meta: {found[name]}"
+            detail = f"{shown} in precondition: {wanted}, {shown} in object meta: {found[name]}"
             key = f"/pods/{call.namespace}/{call.name}"
-            raise failed_precondition("", "pods", call.name, key, why)
-    why = _obstacle(pod)
-    if why:
-        raise conflict("", "pods/binding", call.name, why)
+            raise failed_precondition("", "pods", call.name, key, detail)
+    detail = _obstacle(pod)
+    if detail:
+        raise conflict("", "pods/binding", call.name, detail)
 
 
 def _obstacle(pod: JsonObject) -> str:
@@ -99,12 +99,12 @@ _BUILTIN = {
 }
 
 
-def _paths(kind: Kind) -> dict[str, str]:
+def _paths(kind: ServedKind) -> dict[str, str]:
     return (kind.custom.scale if kind.custom is not None else None) or _BUILTIN
 
 
-def scale_of(kind: Kind, obj: JsonObject) -> JsonObject:
-    """The scale of a workload."""
+def scale_of(kind: ServedKind, obj: JsonObject) -> JsonObject:
+    """Return the scale of a workload."""
     paths, meta = _paths(kind), obj["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     status: JsonObject = {"replicas": _read(obj, paths["statusReplicasPath"]) or 0}
@@ -120,12 +120,12 @@ def scale_of(kind: Kind, obj: JsonObject) -> JsonObject:
     }
 
 
-def with_scale(kind: Kind, obj: JsonObject, scale: JsonObject) -> JsonObject:
-    """The workload with the wanted number of replicas."""
+def with_scale(kind: ServedKind, obj: JsonObject, scale: JsonObject) -> JsonObject:
+    """Return the workload with the wanted number of replicas."""
     replicas = (scale.get("spec") or {}).get("replicas") or 0
     if type(replicas) is not int or not 0 <= replicas < 2**31:
-        why = "must be greater than or equal to 0"
-        problem = bad_value("spec.replicas", replicas, why)
+        detail = "must be greater than or equal to 0"
+        problem = bad_value("spec.replicas", replicas, detail)
         raise invalid("autoscaling", "Scale", obj["metadata"]["name"], [problem])
     *parents, last = _paths(kind)["specReplicasPath"].lstrip(".").split(".")
     inner = obj
@@ -172,8 +172,8 @@ def _expression(expression: JsonObject) -> str:
 _BUDGETS = "poddisruptionbudgets.policy"
 _RETRY_SECONDS = 10
 _ATTEMPTS = 5
-_MOST_DISRUPTED = 2000
-"""Evictions that the disruption controller has not taken note of yet."""
+_MAX_DISRUPTED = 2000
+"""Limit of evictions that the disruption controller has not processed yet."""
 _DISRUPTED = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -186,64 +186,66 @@ _SEVERAL = (
 )
 
 
-async def evict(backend: Backend, call: Call, options: DeleteOptions) -> None:
-    """Delete a pod, or say that its budget does not allow it now (429)."""
+async def evict(backend: Backend, call: Call, options: DeletionOptions) -> None:
+    """Delete a pod, or raise 429 if its disruption budget does not allow it now."""
     for attempt in range(_ATTEMPTS):
         pod = backend.require(call)
-        if not _harmless(pod):
+        if not _is_harmless(pod):
             return await _evict_guarded(backend, call, options, pod)
         try:
             return await _mark_and_delete(
-                backend, call, options if _over(pod) else _as_it_is(options, pod)
+                backend, call, options if _is_terminal(pod) else _if_unchanged(options, pod)
             )
-        except ApiError as problem:
+        except StatusError as problem:
             again = problem.code == 409 and not options.resource_version
             if not again or attempt == _ATTEMPTS - 1:
                 raise
     raise modified("", "pods", call.name)
 
 
-async def _evict_guarded(backend: Backend, call: Call, options: DeleteOptions, pod: Entry) -> None:
+async def _evict_guarded(
+    backend: Backend, call: Call, options: DeletionOptions, pod: StoreEntry
+) -> None:
     budget = _budget(backend, call, pod)
-    if budget is None or not _free(budget.object(), pod):
+    if budget is None or not _is_exempt(budget.object(), pod):
         if budget is not None:
             await _spend(backend, call, budget)
         return await _mark_and_delete(backend, call, options)
     try:
-        return await _mark_and_delete(backend, call, _as_it_is(options, pod))
-    except ApiError as problem:
+        return await _mark_and_delete(backend, call, _if_unchanged(options, pod))
+    except StatusError as problem:
         if problem.code == 409 and not options.resource_version:
             raise _busy(budget.key.name) from problem
         raise
 
 
-def _as_it_is(options: DeleteOptions, pod: Entry) -> DeleteOptions:
-    """The same deletion, but only of the pod as it was judged."""
+def _if_unchanged(options: DeletionOptions, pod: StoreEntry) -> DeletionOptions:
+    """Return the same delete options, limited to the pod's current version."""
     if options.resource_version:
         return options
     return replace(options, resource_version=str(pod.revision))
 
 
-def _over(pod: Entry) -> bool:
-    """Whether a pod has ended or is going: it will not become ready any more."""
-    return pod.deleting or pod.fields.get("status.phase", "") in ("Succeeded", "Failed")
+def _is_terminal(pod: StoreEntry) -> bool:
+    """Return whether a pod has ended or is terminating."""
+    return pod.is_terminating or pod.fields.get("status.phase", "") in ("Succeeded", "Failed")
 
 
-def _harmless(pod: Entry) -> bool:
-    return _over(pod) or pod.fields.get("status.phase", "") == "Pending"
+def _is_harmless(pod: StoreEntry) -> bool:
+    return _is_terminal(pod) or pod.fields.get("status.phase", "") == "Pending"
 
 
-def _budget(backend: Backend, call: Call, pod: Entry) -> Entry | None:
-    """The budget that guards a pod, if there is one."""
+def _budget(backend: Backend, call: Call, pod: StoreEntry) -> StoreEntry | None:
+    """Return the disruption budget of a pod, or None."""
     found = [one for one in backend.store.list(_BUDGETS, call.namespace) if _covers(one, pod)]
     if len(found) > 1:
-        raise ApiError(500, "", _SEVERAL)
+        raise StatusError(500, "", _SEVERAL)
     return found[0] if found else None
 
 
-def _free(budget: JsonObject, pod: Entry) -> bool:
-    """Whether a pod may go without being counted: it is not healthy, and the policy lets it."""
-    if _ready(pod.object()):
+def _is_exempt(budget: JsonObject, pod: StoreEntry) -> bool:
+    """Return whether the policy allows evicting an unhealthy pod without using the budget."""
+    if _is_ready(pod.object()):
         return False
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
@@ -252,20 +254,20 @@ def _free(budget: JsonObject, pod: Entry) -> bool:
     return 0 < wanted <= (status.get("currentHealthy") or 0)
 
 
-def _ready(pod: JsonObject) -> bool:
+def _is_ready(pod: JsonObject) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
-async def _mark_and_delete(backend: Backend, call: Call, options: DeleteOptions) -> None:
-    """Let the pod say why it goes, and delete it."""
+async def _mark_and_delete(backend: Backend, call: Call, options: DeletionOptions) -> None:
+    """Set the DisruptionTarget condition of the pod, and delete it."""
     if not call.dry_run:
         options = await _mark(backend, call, options)
     inner = Call(call.user, call.kind, call.namespace, call.name, dry_run=call.dry_run)
     await deletion.delete(backend, inner, options)
 
 
-async def _mark(backend: Backend, call: Call, options: DeleteOptions) -> DeleteOptions:
+async def _mark(backend: Backend, call: Call, options: DeletionOptions) -> DeletionOptions:
     def mark(obj: JsonObject) -> JsonObject:
         _check_eviction(call, options, obj["metadata"])
         set_condition(obj.setdefault("status", {}), _DISRUPTED, backend.now())
@@ -278,25 +280,25 @@ async def _mark(backend: Backend, call: Call, options: DeleteOptions) -> DeleteO
     return replace(options, resource_version=str(marked.revision))
 
 
-def _check_eviction(call: Call, options: DeleteOptions, meta: JsonObject) -> None:
+def _check_eviction(call: Call, options: DeletionOptions, meta: JsonObject) -> None:
     for wanted, name, shown, guess in (
         (options.uid, "uid", "UID", "deleted and then recreated"),
         (options.resource_version, "resourceVersion", "ResourceVersion", "modified"),
     ):
         if wanted and wanted != meta[name]:
-            why = (
+            detail = (
                 f"the {shown} in the precondition ({wanted}) does not match the {shown} in record "
                 f"({meta[name]}). The object might have been {guess}"
             )
-            raise conflict("", "Pod", call.name, why)
+            raise conflict("", "Pod", call.name, detail)
 
 
-def _covers(budget: Entry, pod: Entry) -> bool:
+def _covers(budget: StoreEntry, pod: StoreEntry) -> bool:
     selector = (budget.object().get("spec") or {}).get("selector")
-    return selector is not None and select(selector, pod.labels)
+    return selector is not None and matches_selector(selector, pod.labels)
 
 
-async def _spend(backend: Backend, call: Call, budget: Entry) -> None:
+async def _spend(backend: Backend, call: Call, budget: StoreEntry) -> None:
     kind = backend.catalog.stored(_BUDGETS)
     if kind is None:
         return
@@ -308,7 +310,7 @@ async def _spend(backend: Backend, call: Call, budget: Entry) -> None:
         _refuse_disruption(obj, status)
         status["disruptionsAllowed"] -= 1
         if not status["disruptionsAllowed"]:
-            _say_spent(status, backend.now())
+            _set_exhausted(status, backend.now())
         status["disruptedPods"] = {**(status.get("disruptedPods") or {}), call.name: backend.now()}
         return obj
 
@@ -320,17 +322,17 @@ def _refuse_disruption(budget: JsonObject, status: JsonObject) -> None:
     if (status.get("observedGeneration") or 0) < (budget["metadata"].get("generation") or 0):
         raise _busy(name)
     if allowed < 0:
-        why = "pdb disruptions allowed is negative"
-        raise forbidden("policy", "poddisruptionbudget", name, why)
-    if len(status.get("disruptedPods") or ()) > _MOST_DISRUPTED:
-        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise forbidden("policy", "poddisruptionbudget", name, why)
+        detail = "pdb disruptions allowed is negative"
+        raise forbidden("policy", "poddisruptionbudget", name, detail)
+    if len(status.get("disruptedPods") or ()) > _MAX_DISRUPTED:
+        detail = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise forbidden("policy", "poddisruptionbudget", name, detail)
     if allowed == 0:
-        raise _refusal(f"The disruption budget {name} {_spent(status)}")
+        raise _refusal(f"The disruption budget {name} {_exhausted_reason(status)}")
 
 
 def _allowance(status: JsonObject) -> JsonObject:
-    """What a budget says of whether it allows anything."""
+    """Return the budget's status as kube-apiserver words it."""
     for one in status.get("conditions") or ():
         if one.get("type") == "DisruptionAllowed":
             found: JsonObject = one
@@ -338,21 +340,21 @@ def _allowance(status: JsonObject) -> JsonObject:
     return {}
 
 
-def _spent(status: JsonObject) -> str:
-    """Why a budget allows nothing now."""
+def _exhausted_reason(status: JsonObject) -> str:
+    """Return why a budget allows no disruption now."""
     one = _allowance(status)
-    said = one.get("message") if one.get("status") == "False" else ""
+    message = one.get("message") if one.get("status") == "False" else ""
     healthy, wanted = status.get("currentHealthy") or 0, status.get("desiredHealthy") or 0
     not_now = "does not allow evicting pods currently"
-    if said and one.get("reason") == "SyncFailed":
-        return f"{not_now} because it failed sync: {said}"
+    if message and one.get("reason") == "SyncFailed":
+        return f"{not_now} because it failed sync: {message}"
     if healthy <= wanted:
         return f"needs {wanted} healthy pods and has {healthy} currently"
-    return f"{not_now} ({one.get('reason')}): {said}" if said else not_now
+    return f"{not_now} ({one.get('reason')}): {message}" if message else not_now
 
 
-def _say_spent(status: JsonObject, now: str) -> None:
-    """Let the budget itself say that it is spent, before its controller does."""
+def _set_exhausted(status: JsonObject, now: str) -> None:
+    """Set the budget's condition to exhausted, before its controller does."""
     before = _allowance(status)
     kept = [one for one in status.get("conditions") or () if one != before]
     since = before.get("lastTransitionTime") if before.get("status") == "False" else now
@@ -363,16 +365,16 @@ def _say_spent(status: JsonObject, now: str) -> None:
     status["conditions"] = [*kept, spent]
 
 
-def _busy(name: str) -> ApiError:
-    said = f"The disruption budget {name} is still being processed by the server."
-    return _refusal(said, _RETRY_SECONDS)
+def _busy(name: str) -> StatusError:
+    message = f"The disruption budget {name} is still being processed by the server."
+    return _refusal(message, _RETRY_SECONDS)
 
 
-def _refusal(why: str, retry_after: int = 0) -> ApiError:
-    """A refusal; it says when to come again only if that is a matter of seconds."""
+def _refusal(detail: str, retry_after: int = 0) -> StatusError:
+    """Return 429; with a retry time only if it is a matter of seconds."""
     message = "Cannot evict pod as it would violate the pod's disruption budget."
-    cause = {"reason": "DisruptionBudget", "message": why}
+    cause = {"reason": "DisruptionBudget", "message": detail}
     details: JsonObject = {"causes": [cause]}
     if retry_after:
         details["retryAfterSeconds"] = retry_after
-    return ApiError(429, "TooManyRequests", message, details)
+    return StatusError(429, "TooManyRequests", message, details)

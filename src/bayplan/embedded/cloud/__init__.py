@@ -1,1 +1,1 @@
-"""A simulated cloud: node groups, instance types, prices, and what can go wrong when buying."""
+"""A simulated cloud: node groups, instance types, prices and faults."""

@@ -1,4 +1,4 @@
-"""The simulated cloud as a provider, in this process: what runs in virtual time asks it directly.
+"""The simulated cloud as a node group provider in this process.
 
 Prices are those of the instance types.
 """
@@ -18,6 +18,7 @@ from bayplan.embedded.nodes import machines
 from bayplan.embedded.nodes.machines import GPU_LABEL, GROUP_LABEL, TYPE_LABEL
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     ErrorClass,
     GroupOptions,
     GroupProblem,
@@ -25,106 +26,107 @@ from bayplan.nodegroups import (
     InstanceError,
     InstanceState,
     InvalidRequestError,
-    NodeGroup,
+    NodeGroupNotFoundError,
     NodeRef,
-    NotFoundError,
-    NotOfferedError,
     TemplateNodeInfo,
-    pricing,
+    UnimplementedError,
+    prices,
 )
-from bayplan.nodegroups.pricing import Machine
+from bayplan.nodegroups.prices import InstanceTypePrice
 
 
 class CloudProvider:
-    """Answers for one simulated cloud."""
+    """The provider of one simulated cloud."""
 
     def __init__(self, cloud: Cloud, drivers: Mapping[str, Driver]) -> None:
         self._cloud = cloud
         self._drivers = drivers
 
-    async def groups(self) -> Sequence[NodeGroup]:
-        """All node groups."""
+    async def groups(self) -> Sequence[CloudNodeGroup]:
+        """Return all node groups."""
         return [_group(one) for one in self._cloud.groups()]
 
-    async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
-        """The group of a node that is one of the cloud's instances."""
+    async def group_for_node(self, node: NodeRef) -> CloudNodeGroup | None:
+        """Return the group of a node that is one of the cloud's instances."""
         found = self._find(node)
         return None if found is None else _group(found.group)
 
     async def target_size(self, group: str) -> int:
-        """How many instances a group is meant to have."""
+        """Return the target size of a group."""
         return self._cloud.target(group)
 
     async def instances(self, group: str) -> Sequence[Instance]:
-        """The instances of a group, oldest first."""
+        """Return the instances of a group, oldest first."""
         return [_instance(one) for one in self._cloud.instances_of(group)]
 
     async def template(self, group: str) -> TemplateNodeInfo:
-        """What the next node of a group will look like."""
+        """Return the template of a group's next node."""
         return template(self._cloud.group(group), self._drivers)
 
     async def problems(self) -> Sequence[GroupProblem]:
-        """None: a cluster file that cannot be read is refused as a whole."""
+        """Return no problems: an invalid cluster file is refused as a whole."""
         return ()
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
-        """The defaults, but for what the cluster file says of the group."""
+        """Return the defaults, overridden by the cluster file."""
         own = self._cloud.group(group).options
         if not own:
-            raise NotOfferedError(f"node group {group} has no options of its own")
+            raise UnimplementedError(f"node group {group} has no options of its own")
         return msgspec.convert({**asdict(defaults), **own}, GroupOptions)
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
-        """By the hour, as its instance type says."""
-        return self._type_of(node).price * pricing.hours(start, end)
+        """Return the price of a node, by the hour of its instance type."""
+        return self._type_of(node).price * prices.hours(start, end)
 
     async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
-        """By its share of the machine on which it comes cheapest."""
-        sold = ((one.instance_type.price, one.node_allocatable()) for one in self._cloud.groups())
-        price = pricing.pod_price(pod, (Machine(*one) for one in sold))
-        return price * pricing.hours(start, end)
+        """Return the price of a pod, by its share of the cheapest machine."""
+        instances = (
+            (one.instance_type.price, one.node_allocatable()) for one in self._cloud.groups()
+        )
+        price = prices.pod_price(pod, (InstanceTypePrice(*one) for one in instances))
+        return price * prices.hours(start, end)
 
     async def gpu_label(self) -> str:
-        """The label that groups with GPUs have, if they say so."""
+        """Return the GPU label."""
         return GPU_LABEL
 
     async def gpu_types(self) -> frozenset[str]:
-        """What groups say of their GPUs."""
+        """Return the GPU types of the groups."""
         labels = (one.labels for one in self._cloud.groups())
         return frozenset(one[GPU_LABEL] for one in labels if GPU_LABEL in one)
 
     async def increase(self, group: str, count: int) -> None:
-        """Buy more."""
+        """Create instances."""
         self._cloud.increase(group, count)
 
     async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
-        """Give instances of one group back, all of them or none."""
+        """Delete instances of one group, all of them or none."""
         wanted = self._cloud.group(group)
-        going = [self._meant(one) for one in nodes]
+        going = [self._resolve(one) for one in nodes]
         for one in going:
             if one.group.name != wanted.name:
                 raise InvalidRequestError(f"instance {one.name} is not of node group {group}")
         self._cloud.delete(one.name for one in going)
 
     async def decrease_target(self, group: str, count: int) -> None:
-        """Want fewer of those that do not run yet."""
+        """Reduce the target by instances that do not run yet."""
         self._cloud.decrease_target(group, count)
 
     async def refresh(self) -> None:
-        """Nothing is remembered that could be out of date."""
+        """Do nothing: nothing is cached."""
 
     async def cleanup(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
-    def _meant(self, node: NodeRef) -> machines.Instance:
-        """The instance that is meant: by its provider ID or, without one, by its name."""
+    def _resolve(self, node: NodeRef) -> machines.SimulatedInstance:
+        """Return the instance by its provider ID or, without one, by its name."""
         found = self._find(node) if node.provider_id else self._cloud.instances.get(node.name)
         if found is None:
-            raise NotFoundError(f"there is no instance {node.provider_id or node.name!r}")
+            raise NodeGroupNotFoundError(f"there is no instance {node.provider_id or node.name!r}")
         return found
 
-    def _find(self, node: NodeRef) -> machines.Instance | None:
-        """The instance of exactly that provider ID."""
+    def _find(self, node: NodeRef) -> machines.SimulatedInstance | None:
+        """Return the instance of exactly that provider ID."""
         found = self._cloud.instances.get(node.provider_id.rpartition("/")[2])
         return found if found is not None and found.provider_id == node.provider_id else None
 
@@ -138,17 +140,17 @@ class CloudProvider:
         for group in self._cloud.groups():
             if node.labels.get(TYPE_LABEL) == group.instance_type.name:
                 return group.instance_type
-        raise NotFoundError(f"node {node.name or node.provider_id!r} is of no node group")
+        raise NodeGroupNotFoundError(f"node {node.name or node.provider_id!r} is of no node group")
 
 
-def _group(group: machines.NodeGroup) -> NodeGroup:
+def _group(group: machines.SimulatedNodeGroup) -> CloudNodeGroup:
     zones = ", ".join(group.zones)
-    return NodeGroup(
+    return CloudNodeGroup(
         group.name, group.minimum, group.maximum, f"{group.instance_type.name} in {zones}"
     )
 
 
-def _instance(one: machines.Instance) -> Instance:
+def _instance(one: machines.SimulatedInstance) -> Instance:
     if one.state == "failed":
         error = InstanceError(ErrorClass.OUT_OF_RESOURCES, one.error_code, one.error)
         return Instance(one.provider_id, InstanceState.CREATING, error)

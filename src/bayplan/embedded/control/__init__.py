@@ -1,3 +1,5 @@
-"""What the simulated cluster's controllers stand on. Read `controller` first: what a controller is
-given and answers; then `engine` and `sink`: how it is asked, and how its plans are carried out.
+"""The framework of the simulated cluster's controllers.
+
+Read `controller` first (input and output of a controller), then `engine` and `sink` (how it is
+called and how its plans are executed).
 """

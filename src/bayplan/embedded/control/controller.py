@@ -1,10 +1,10 @@
-"""What a controller is: what it is given, what it is asked, and what it answers.
+"""The controller interface: its input, its decisions and the actions that it returns.
 
-Every simulated part is a `Controller`. It is given a `Stage`: the view of the cluster, the time,
-the dice and the faults. It says which keys a change concerns, and is asked about one key at a time.
-Its answer is a `Plan`, always in full: what to write now, as values that only the sink carries out,
-and when to be asked again even if nothing changes. An earlier
-`RequeueAfter` for the key is forgotten.
+Every simulated component is a `Controller`. It gets a `ControllerContext`: the view of the cluster,
+the clock, random numbers and the active faults. `notice` maps a change to keys; `decide` is called
+for one key at a time and returns a complete `Plan`: the actions to carry out now, as values that
+only the sink executes, and when to requeue the key even if nothing changes. A new plan replaces
+an earlier `RequeueAfter` of the key.
 """
 
 from __future__ import annotations
@@ -17,56 +17,56 @@ from typing import Generic, Literal, TypeAlias, TypeVar
 
 from bayplan.base.clock import Clock
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.faults import FaultBoard
-from bayplan.embedded.control.view import View
+from bayplan.embedded.control.view import StoreView
 from bayplan.kube.times import timestamp
 
 K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(slots=True)
-class Stage:
-    """The surroundings of controllers."""
+class ControllerContext:
+    """The dependencies of controllers."""
 
-    view: View
+    view: StoreView
     clock: Clock
     rng: Random
     faults: FaultBoard = field(default_factory=FaultBoard)
 
     def seconds(self) -> float:
-        """The time as seconds since the epoch."""
+        """Return the time as seconds since the epoch."""
         return self.clock.now().timestamp()
 
     def now(self) -> str:
-        """The time as objects carry it."""
+        """Return the time as objects store it."""
         return timestamp(self.clock.now())
 
     def about(self, seconds: float, spread: float = 0.2) -> float:
-        """A duration that varies a little from case to case."""
+        """Return a duration with a random variation."""
         return seconds * self.rng.uniform(1 - spread, 1 + spread)
 
 
 Edit: TypeAlias = Callable[[JsonObject], JsonObject]
-"""Makes the wanted object out of the present one, which it may change in place."""
+"""Returns the wanted object given the current one, which it may change in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make an object; that it exists already is no failure."""
+    """Create an object; that it exists already is no failure."""
 
     storage: str
     object: JsonObject
     once: bool = False
-    """A server's no is taken for an answer; only one that could not answer is asked again."""
+    """Do not retry a creation that the server refused; only one without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Edit an object, or one of its subresources; that it is gone is no failure."""
+    """Update an object, or one of its subresources; that it is gone is no failure."""
 
-    key: Key
+    key: ObjectKey
     edit: Edit
     subresource: Literal["", "status"] = ""
 
@@ -75,24 +75,24 @@ class Update:
 class Delete:
     """Delete an object if it is still the same one."""
 
-    key: Key
+    key: ObjectKey
     uid: str = ""
     grace_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Give a pod to a node."""
+    """Bind a pod to a node."""
 
-    key: Key
+    key: ObjectKey
     node: str
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class RecordEvent:
     """Record an event about an object."""
 
-    about: Key
+    about: ObjectKey
     reason: str
     message: str
     type: Literal["Normal", "Warning"] = "Normal"
@@ -100,8 +100,8 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True)
-class Do:
-    """Change what is no object of the API: switch a machine on, let a purchase fail."""
+class LocalAction:
+    """Change state outside of the API: start a machine, fail an instance."""
 
     what: str
     act: Callable[[], None]
@@ -109,30 +109,32 @@ class Do:
 
 @dataclass(frozen=True, slots=True)
 class RequeueAfter:
-    """Ask about the same key again after some seconds."""
+    """Requeue the same key after some seconds."""
 
     after: float
 
 
-Step: TypeAlias = Create | Update | Delete | Bind | Tell | Do | RequeueAfter
-Plan: TypeAlias = list[Step]
+ControllerAction: TypeAlias = (
+    Create | Update | Delete | Bind | RecordEvent | LocalAction | RequeueAfter
+)
+Plan: TypeAlias = list[ControllerAction]
 
 
 class Controller(ABC, Generic[K]):
-    """Decides about keys of its own choosing; it neither writes nor waits."""
+    """Decides about its keys; it neither writes nor waits."""
 
     name: str = ""
     storages: tuple[str, ...] = ()
-    """The resources whose changes it wants to hear of."""
+    """The resources that it watches."""
 
-    def notice(self, change: Change) -> Iterable[K]:  # noqa: ARG002 - for those who listen
-        """The keys that a change of one of its storages may matter to."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[K]:  # noqa: ARG002 - for those who listen
+        """Return the keys that a change may concern."""
         return ()
 
     @abstractmethod
     def decide(self, key: K) -> Plan:
-        """What to do about a key now."""
+        """Return the plan for a key."""
 
     def first(self) -> Iterable[K]:
-        """Keys to look at when the simulation starts, beyond those of existing objects."""
+        """Return keys to process at the start, beyond those of existing objects."""
         return ()

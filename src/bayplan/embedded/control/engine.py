@@ -1,11 +1,11 @@
-"""The engine: asks controllers about what changed, lets the sink act, and moves time along.
+"""The engine: calls controllers for changed keys, executes their plans, and waits.
 
-There is one task for everything. A change in the store puts keys on the queue; each key is decided
-once at a time and its plan carried out at once. When the queue is empty, the engine sleeps until
-the next moment at which somebody wants to be asked again, or until a change wakes it. It knows no
-other time than its clock's, so a cluster behaves the same on the wall's clock and in virtual time.
+There is one task for everything. A change in the store enqueues keys; each key is decided by itself
+and its plan executed at once. When the queue is empty, the engine sleeps until the next requeue
+time, or until a change. It uses only its clock, so a cluster behaves the same in real and in
+virtual time.
 
-What fails is asked again a second later, then two, then four, up to five minutes.
+A failed key is retried after one second, then two, then four, up to five minutes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from random import Random
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from bayplan.base.clock import Clock
-from bayplan.base.pacing import doubled
-from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.base.flowcontrol import exponential_delay
+from bayplan.embedded.apiserver.store.store import ApiObjectStore
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter
-from bayplan.embedded.control.sink import Refused, Sink
+from bayplan.embedded.control.sink import ActionSink, WriteRefused
 
 K = TypeVar("K", bound=Hashable)
 
 
-class Timeline(Generic[K]):
+class DelayingQueue(Generic[K]):
     """Keys by their due times."""
 
     def __init__(self) -> None:
@@ -40,24 +40,24 @@ class Timeline(Generic[K]):
         return len(self._current)
 
     def set(self, key: K, due: float) -> None:
-        """Wake a key at that time, and at no other time that was set before."""
+        """Set the due time of a key, replacing an earlier one."""
         self._count += 1
         self._current[key] = self._count
         heapq.heappush(self._heap, (due, self._count, key))
 
     def drop(self, key: K) -> None:
-        """Do not wake a key."""
+        """Remove a key."""
         self._current.pop(key, None)
 
     def next_due(self) -> float | None:
-        """The earliest due time."""
+        """Return the earliest due time."""
         heap = self._heap
         while heap and self._current.get(heap[0][2]) != heap[0][1]:
             heapq.heappop(heap)
         return heap[0][0] if heap else None
 
     def pop_due(self, now: float) -> list[K]:
-        """The keys whose time has come, in order; they are no longer set."""
+        """Remove and return the keys that are due, in order."""
         found: list[K] = []
         while (due := self.next_due()) is not None and due <= now:
             key = heapq.heappop(self._heap)[2]
@@ -66,11 +66,11 @@ class Timeline(Generic[K]):
         return found
 
 
-def dice(seed: int, revision: int, whose: str = "") -> Random:
-    """Random numbers for a run that begins at a revision of its store.
+def random_source(seed: int, revision: int, whose: str = "") -> Random:
+    """Return random numbers for a run that begins at a revision of its store.
 
-    A run that goes on with a data file must not throw what an earlier one threw: it would make the
-    same UIDs and names again, for other objects.
+    A run that continues with a data file must not repeat the random numbers of an earlier one: it
+    would create the same UIDs and names for other objects.
     """
     later = f"{seed} {revision} {whose}" if revision or whose else seed
     return Random(later)  # noqa: S311 - not for secrets
@@ -79,16 +79,16 @@ def dice(seed: int, revision: int, whose: str = "") -> Random:
 log = logging.getLogger(__name__)
 
 
-MOST_BACKOFF = 300.0
+MAX_BACKOFF = 300.0
 _SLACK = 1e-5
-"""A moment that is closer than this has come: sums of seconds are not exact."""
+"""A time closer than this counts as due: sums of floats are not exact."""
 _TICK = 1e-3
-"""The shortest wait: a date's microseconds, subtracted, may leave less than a clock can move by."""
-_BREATH = 16
-"""Decisions after which others in the same process get a turn."""
+"""The shortest wait: a difference of datetimes may be less than a clock can advance by."""
+_YIELD_AFTER = 16
+"""Decisions after which the event loop runs other tasks."""
 
 
-class Task(NamedTuple):
+class EngineTask(NamedTuple):
     """A key of one of the controllers."""
 
     controller: int
@@ -98,7 +98,7 @@ class Task(NamedTuple):
 class Engine:
     """Runs controllers over one store."""
 
-    def __init__(self, store: Store, sink: Sink, clock: Clock) -> None:
+    def __init__(self, store: ApiObjectStore, sink: ActionSink, clock: Clock) -> None:
         self.sink = sink
         self.refusals = 0
         self.failures = 0
@@ -106,10 +106,10 @@ class Engine:
         self._store = store
         self._controllers: list[Controller[Any]] = []
         self._interested: dict[str, list[int]] = defaultdict(list)
-        self._ready: deque[Task] = deque()
-        self._queued: set[Task] = set()
-        self._timeline: Timeline[Task] = Timeline()
-        self._failed: dict[Task, int] = {}
+        self._ready: deque[EngineTask] = deque()
+        self._queued: set[EngineTask] = set()
+        self._timeline: DelayingQueue[EngineTask] = DelayingQueue()
+        self._failed: dict[EngineTask, int] = {}
         self._clock = clock
         self._start = clock.monotonic()
         self._news = asyncio.Event()
@@ -118,42 +118,42 @@ class Engine:
         self._stopped = False
 
     def now(self) -> float:
-        """Seconds since the engine was made."""
+        """Return the seconds since the engine was created."""
         return self._clock.monotonic() - self._start
 
     @property
-    def busy(self) -> bool:
-        """Whether there is something to decide at this moment."""
+    def is_busy(self) -> bool:
+        """Return whether there are keys to decide now."""
         return bool(self._ready) and not self._stopped
 
     def add(self, controller: Controller[K]) -> None:
-        """Run a controller."""
+        """Add a controller."""
         number = len(self._controllers)
         self._controllers.append(controller)
         for storage in controller.storages:
             self._interested[storage].append(number)
 
     def start(self) -> None:
-        """Look at everything that is there already, and from now on at every change."""
+        """Enqueue all existing objects, and from now on every change."""
         for storage in list(self._interested):
             for entry in self._store.list(storage):
-                self._observe(Change(entry, None, deleted=False))
+                self._observe(WatchCacheEvent(entry, None, deleted=False))
         for number, controller in enumerate(self._controllers):
             for key in controller.first():
-                self._enqueue(Task(number, key))
+                self._enqueue(EngineTask(number, key))
         self._store.listeners.append(self._observe)
 
-    def ask(self, controller: Controller[K], key: K) -> None:
-        """Ask a controller about a key soon, though no object changed."""
-        self._enqueue(Task(self._controllers.index(controller), key))
+    def enqueue(self, controller: Controller[K], key: K) -> None:
+        """Enqueue a key of a controller without a change."""
+        self._enqueue(EngineTask(self._controllers.index(controller), key))
 
     def stop(self) -> None:
-        """End `run` as soon as the present key is done."""
+        """End `run` after the current key."""
         self._stopped = True
         self._news.set()
 
     async def run(self, until: float | None = None) -> None:
-        """Work until a moment, in seconds since the engine was made, or until stopped."""
+        """Work until a time, in seconds since the engine was created, or until stopped."""
         try:
             await self._run(until)
         finally:
@@ -174,16 +174,16 @@ class Engine:
             await self._sleep(until)
 
     async def _settle(self) -> None:
-        """Decide until nothing is left to decide at this moment."""
+        """Decide until the queue is empty."""
         while self._ready and not self._stopped:
             task = self._ready.popleft()
             self._queued.discard(task)
             await self._work(task)
-            if self.decisions % _BREATH == 0:
+            if self.decisions % _YIELD_AFTER == 0:
                 await asyncio.sleep(0)
 
     async def _sleep(self, until: float | None) -> None:
-        """Wait for somebody's moment, at most until a given one, or for a change."""
+        """Wait for the next due time, at most until a given one, or for a change."""
         due = self._timeline.next_due()
         if due is None or (until is not None and until < due):
             due = until
@@ -193,7 +193,7 @@ class Engine:
         await self._news.wait()
 
     def _set_alarm(self, due: float) -> None:
-        """Be woken at a moment; an alarm that rings earlier is as good, and is left alone."""
+        """Set the timer, unless an earlier one is set."""
         if self._alarm is not None:
             if self._alarm_due <= due:
                 return
@@ -206,21 +206,21 @@ class Engine:
         self._alarm = None
         self._news.set()
 
-    async def _work(self, task: Task) -> None:
+    async def _work(self, task: EngineTask) -> None:
         self.decisions += 1
         controller = self._controllers[task.controller]
         try:
             await self._carry_out(task, controller.decide(task.key))
-        except Refused as refusal:
+        except WriteRefused as refusal:
             log.info("%s: %s", controller.name, refusal)
             self.refusals += 1
             self._retry(task)
         except Exception:
-            log.exception("%s: deciding about %s failed", controller.name, task.key)
+            log.exception("controller %s failed to decide about %s", controller.name, task.key)
             self.failures += 1
             self._retry(task)
 
-    async def _carry_out(self, task: Task, plan: Plan) -> None:
+    async def _carry_out(self, task: EngineTask, plan: Plan) -> None:
         self._timeline.drop(task)
         for step in plan:
             if isinstance(step, RequeueAfter):
@@ -229,22 +229,22 @@ class Engine:
                 await self.sink.apply(step)
         self._failed.pop(task, None)
 
-    def _retry(self, task: Task) -> None:
+    def _retry(self, task: EngineTask) -> None:
         count = self._failed[task] = self._failed.get(task, -1) + 1
-        self._timeline.set(task, self.now() + doubled(1.0, MOST_BACKOFF, count))
+        self._timeline.set(task, self.now() + exponential_delay(1.0, MAX_BACKOFF, count))
 
-    def _observe(self, change: Change) -> None:
-        """Queue what a change concerns; whoever cannot read an object holds up nobody else."""
+    def _observe(self, change: WatchCacheEvent) -> None:
+        """Enqueue the keys that a change concerns; a failing controller does not stop others."""
         for number in self._interested.get(change.entry.key.storage, ()):
             controller = self._controllers[number]
             try:
                 for key in controller.notice(change):
-                    self._enqueue(Task(number, key))
+                    self._enqueue(EngineTask(number, key))
             except Exception:
                 log.exception("%s: cannot read %s", controller.name, change.entry.key)
                 self.failures += 1
 
-    def _enqueue(self, task: Task) -> None:
+    def _enqueue(self, task: EngineTask) -> None:
         if task not in self._queued:
             self._queued.add(task)
             self._ready.append(task)

@@ -1,4 +1,4 @@
-"""What controllers look at in pods and attachments, decoded once a change into small structs."""
+"""The fields of pods and attachments that controllers read, decoded once per change."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Status(Struct):
 
 
 class PodFacts(Struct, dict=True, gc=True):
-    """A pod as controllers see it, at one version: what they ask again and again is kept."""
+    """The fields of a pod that controllers read, at one version."""
 
     metadata: _Meta
     spec: _Spec
@@ -85,33 +85,33 @@ class PodFacts(Struct, dict=True, gc=True):
 
     @property
     def node(self) -> str:
-        """The node it was given to, or nothing."""
+        """The node that it is bound to, or ""."""
         return self.spec.node_name
 
     @property
     def phase(self) -> str:
-        """Where it stands in its life."""
+        """Its phase."""
         return self.status.phase
 
     @property
-    def deleting(self) -> bool:
-        """Whether somebody asked it to go."""
+    def is_terminating(self) -> bool:
+        """Whether it is marked for deletion."""
         return bool(self.metadata.deletion_timestamp)
 
     @property
-    def terminal(self) -> bool:
-        """Whether it has ended, well or badly."""
+    def is_terminal(self) -> bool:
+        """Whether it has succeeded or failed."""
         return self.status.phase in TERMINAL
 
     @cached_property
-    def active(self) -> bool:
-        """Whether a controller counts it: neither ended nor on its way out."""
-        return not self.terminal and not self.deleting
+    def is_active(self) -> bool:
+        """Whether a controller counts it: neither terminal nor terminating."""
+        return not self.is_terminal and not self.is_terminating
 
     @cached_property
-    def ready(self) -> bool:
-        """Whether its Ready condition holds."""
-        return self.has("Ready")
+    def is_ready(self) -> bool:
+        """Whether its Ready condition is True."""
+        return self.has_condition("Ready")
 
     @property
     def ready_since(self) -> str:
@@ -121,7 +121,7 @@ class PodFacts(Struct, dict=True, gc=True):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages it."""
+        """The owner reference of its controller, or None."""
         owners = self.metadata.owner_references or ()
         return next((owner for owner in owners if owner.controller), None)
 
@@ -137,18 +137,18 @@ class PodFacts(Struct, dict=True, gc=True):
         return found
 
     def annotation(self, name: str) -> str:
-        """The value of an annotation, or nothing."""
+        """Return the value of an annotation, or ""."""
         return (self.metadata.annotations or {}).get(name, "")
 
     def condition(self, type_: str) -> _PodCondition | None:
-        """One of its conditions."""
+        """Return one of its conditions, or None."""
         for one in self.status.conditions or ():
             if one.type == type_:
                 return one
         return None
 
-    def has(self, type_: str) -> bool:
-        """Whether a condition holds."""
+    def has_condition(self, type_: str) -> bool:
+        """Return whether a condition is True."""
         found = self.condition(type_)
         return found is not None and found.status == "True"
 
@@ -168,7 +168,7 @@ class _AttachmentStatus(Struct):
 
 
 class AttachmentFacts(Struct):
-    """A VolumeAttachment as controllers see it."""
+    """The fields of a VolumeAttachment that controllers read."""
 
     metadata: _Meta
     spec: _AttachmentSpec = msgspec.field(default_factory=_AttachmentSpec)
@@ -181,7 +181,7 @@ class AttachmentFacts(Struct):
 
 
 def moment(text: str) -> float:
-    """A timestamp of the API as seconds since the epoch."""
+    """Return a timestamp of the API as seconds since the epoch."""
     return datetime.fromisoformat(text).timestamp()
 
 
@@ -190,7 +190,7 @@ _decode_attachment = msgspec.json.Decoder(AttachmentFacts).decode
 
 
 def read_pod(data: bytes) -> PodFacts:
-    """The facts of a stored pod; explicit nulls are as if they were not there."""
+    """Decode a stored pod; nulls count as absent."""
     try:
         return _decode_pod(data)
     except msgspec.ValidationError:
@@ -198,7 +198,7 @@ def read_pod(data: bytes) -> PodFacts:
 
 
 def read_attachment(data: bytes) -> AttachmentFacts:
-    """The facts of a stored attachment; explicit nulls are as if they were not there."""
+    """Decode a stored attachment; nulls count as absent."""
     try:
         return _decode_attachment(data)
     except msgspec.ValidationError:

@@ -1,8 +1,8 @@
-"""Faults: what can be made to go wrong, and for whom.
+"""Faults that can be injected, and their targets.
 
-The board holds the faults that are active now. Whoever simulates something asks it whether a fault
-concerns him; a fault that names no node, group, driver or zone concerns everybody. Taking a fault
-off the board is the recovery.
+The board has the active faults. Simulated components look up whether a fault applies to them; a
+fault without node, group, driver or zone applies to all. Removing a fault from the board is the
+recovery.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FaultKind = Literal[
 ]
 FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 
-_BUYING = ("group", "zone")
+_SCALE_UP = ("group", "zone")
 _MACHINE = ("node", "group", "zone")
-AIMS: dict[FaultKind, tuple[str, ...]] = {
-    "stock-out": _BUYING,
+TARGET_FIELDS: dict[FaultKind, tuple[str, ...]] = {
+    "stock-out": _SCALE_UP,
     "quota": ("group",),
-    "never-registers": _BUYING,
-    "slow-start": _BUYING,
+    "never-registers": _SCALE_UP,
+    "slow-start": _SCALE_UP,
     "node-dies": _MACHINE,
     "node-flaps": _MACHINE,
     "no-driver": (*_MACHINE, "driver"),
@@ -40,11 +40,11 @@ AIMS: dict[FaultKind, tuple[str, ...]] = {
     "attach-fails": (*_MACHINE, "driver"),
     "detach-sticks": (*_MACHINE, "driver"),
 }
-"""By what each kind of fault can be aimed."""
+"""The target fields that each kind of fault supports."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that goes wrong, for whom, and how badly."""
+    """One fault: its kind, its target and its parameters."""
 
     kind: FaultKind
     node: str = ""
@@ -52,19 +52,19 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     driver: str = ""
     zone: str = ""
     delay: float = 300.0
-    """How much longer a slow start takes, in seconds."""
+    """Additional seconds of a slow start."""
     period: float = 120.0
-    """A flapping node is silent for half of this, and well for the other half, in seconds."""
+    """A flapping node is silent for half of this and healthy for the other half, in seconds."""
 
-    def misaimed(self) -> str:
-        """A field that this kind of fault cannot be aimed by, if one is set."""
+    def unsupported_target(self) -> str:
+        """Return a target field that this kind of fault does not support, if one is set."""
         for field in ("node", "group", "driver", "zone"):
-            if getattr(self, field) and field not in AIMS[self.kind]:
+            if getattr(self, field) and field not in TARGET_FIELDS[self.kind]:
                 return field
         return ""
 
-    def concerns(self, **about: str) -> bool:
-        """Whether it strikes something that is described so."""
+    def applies_to(self, **about: str) -> bool:
+        """Return whether the fault applies to something with these fields."""
         return all(
             not (wanted := getattr(self, field)) or wanted == about.get(field, wanted)
             for field in ("node", "group", "driver", "zone")
@@ -72,32 +72,32 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FaultBoard:
-    """The faults that are active now."""
+    """The active faults."""
 
     def __init__(self) -> None:
         self.active: dict[str, Fault] = {}
         self.listeners: list[Callable[[Fault], None]] = []
-        """Told of every fault that comes or goes."""
+        """Called with every fault that is injected or cleared."""
 
     def inject(self, name: str, fault: Fault) -> None:
-        """Let something go wrong from now on; a fault of the same name is replaced."""
+        """Add a fault; one of the same name is replaced."""
         self.clear(name)
         self.active[name] = fault
-        self._tell(fault)
+        self._notify(fault)
 
     def clear(self, name: str) -> None:
-        """Let it be well again; nothing happens if there is no such fault."""
+        """Remove a fault, if it exists."""
         fault = self.active.pop(name, None)
         if fault is not None:
-            self._tell(fault)
+            self._notify(fault)
 
     def find(self, kind: FaultKind, **about: str) -> Fault | None:
-        """The first fault of a kind that concerns something, if there is one."""
+        """Return the first fault of a kind that applies to something, or None."""
         for fault in self.active.values():
-            if fault.kind == kind and fault.concerns(**about):
+            if fault.kind == kind and fault.applies_to(**about):
                 return fault
         return None
 
-    def _tell(self, fault: Fault) -> None:
+    def _notify(self, fault: Fault) -> None:
         for listener in self.listeners:
             listener(fault)

@@ -1,7 +1,7 @@
-"""What controllers see: the store's objects, decoded lazily, with the few indexes they need.
+"""The controllers' view of the store: objects decoded lazily, with some indexes.
 
-Objects that it hands out are shared: whoever wants to change one copies it or plans an `Update`.
-Every iteration is in sorted order, so that the same history gives the same decisions.
+Returned objects are shared and must not be changed; use an `Update`. Every iteration is sorted, so
+that the same history leads to the same decisions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections import defaultdict
 from typing import TypeAlias
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey, StoreEntry
+from bayplan.embedded.apiserver.store.store import ApiObjectStore
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.facts import AttachmentFacts, PodFacts, read_attachment, read_pod
 from bayplan.kube.kinds import names_of
 
@@ -35,32 +35,32 @@ JOBS = names_of("Job").resource
 BUDGETS = names_of("PodDisruptionBudget").resource
 
 
-Place: TypeAlias = tuple[str, ...]
-"""What pods are found by: ("node", name), ("claim", namespace, name), …"""
+IndexKey: TypeAlias = tuple[str, ...]
+"""Index key of pods: ("node", name), ("claim", namespace, name), …"""
 _DECODED = 2048
-"""Decoded objects kept; dropping them all at once is cheaper than tracking their use."""
+"""Limit of decoded objects; dropping all at once is cheaper than tracking their use."""
 
 
-class View:
-    """The cluster as it is now."""
+class StoreView:
+    """The current objects of the cluster."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ApiObjectStore) -> None:
         self.store = store
-        self.pods: dict[Key, PodFacts] = {}
+        self.pods: dict[ObjectKey, PodFacts] = {}
         self.attachments: dict[str, AttachmentFacts] = {}
-        self._places: dict[Place, set[Key]] = defaultdict(set)
-        self._order: dict[Place, list[Key]] = {}
-        """The keys of a place in order, until one comes or goes."""
+        self._places: dict[IndexKey, set[ObjectKey]] = defaultdict(set)
+        self._order: dict[IndexKey, list[ObjectKey]] = {}
+        """The sorted keys of an index key, cached until they change."""
         self._attached_to: dict[str, set[str]] = defaultdict(set)
         self._attached: dict[str, set[str]] = defaultdict(set)
-        self._decoded: dict[Key, tuple[int, JsonObject]] = {}
+        self._decoded: dict[ObjectKey, tuple[int, JsonObject]] = {}
         for storage in (PODS, ATTACHMENTS):
             for entry in store.list(storage):
-                self.observe(Change(entry, None, deleted=False))
+                self.observe(WatchCacheEvent(entry, None, deleted=False))
         store.listeners.append(self.observe)
 
-    def observe(self, change: Change) -> None:
-        """Keep the indexes true."""
+    def observe(self, change: WatchCacheEvent) -> None:
+        """Update the indexes."""
         key = change.entry.key
         if change.deleted:
             self._decoded.pop(key, None)
@@ -70,47 +70,47 @@ class View:
             self._observe_attachment(key.name, change)
 
     def get(self, storage: str, namespace: str, name: str) -> JsonObject | None:
-        """An object, to be read only."""
-        return self.object(Key(storage, namespace, name))
+        """Return an object, read-only, or None."""
+        return self.object(ObjectKey(storage, namespace, name))
 
-    def object(self, key: Key) -> JsonObject | None:
-        """The object that a key stands for, to be read only."""
+    def object(self, key: ObjectKey) -> JsonObject | None:
+        """Return the object of a key, read-only, or None."""
         entry = self.store.get(key)
         return None if entry is None else self._decode(entry)
 
     def all(self, storage: str) -> list[JsonObject]:
-        """All objects of a resource, in order."""
+        """Return all objects of a resource, sorted."""
         return [self._decode(entry) for entry in self.store.list(storage)]
 
-    def pods_on(self, node: str) -> list[tuple[Key, PodFacts]]:
-        """The pods on a node, in order."""
+    def pods_on(self, node: str) -> list[tuple[ObjectKey, PodFacts]]:
+        """Return the pods on a node, sorted."""
         return self._sorted(("node", node))
 
     def count_on(self, node: str) -> int:
-        """How many pods a node has, ended ones included."""
+        """Return the number of pods on a node, including terminal ones."""
         return len(self._places.get(("node", node), ()))
 
-    def pods_using(self, namespace: str, claim: str) -> list[tuple[Key, PodFacts]]:
-        """The pods that use a claim, in order."""
+    def pods_using(self, namespace: str, claim: str) -> list[tuple[ObjectKey, PodFacts]]:
+        """Return the pods that use a claim, sorted."""
         return self._sorted(("claim", namespace, claim))
 
-    def pods_in(self, namespace: str) -> list[tuple[Key, PodFacts]]:
-        """The pods of a namespace, in order."""
+    def pods_in(self, namespace: str) -> list[tuple[ObjectKey, PodFacts]]:
+        """Return the pods of a namespace, sorted."""
         return self._sorted(("namespace", namespace))
 
-    def pods_of(self, uid: str) -> list[tuple[Key, PodFacts]]:
-        """The pods that a controller manages, in order."""
+    def pods_of(self, uid: str) -> list[tuple[ObjectKey, PodFacts]]:
+        """Return the pods of a controller, sorted."""
         return self._sorted(("owner", uid))
 
     def attachments_on(self, node: str) -> list[AttachmentFacts]:
-        """The attachments to a node, in order."""
+        """Return the attachments to a node, sorted."""
         return [self.attachments[name] for name in sorted(self._attached_to.get(node, ()))]
 
     def attachments_of(self, volume: str) -> list[AttachmentFacts]:
-        """The attachments of a volume, in order."""
+        """Return the attachments of a volume, sorted."""
         return [self.attachments[name] for name in sorted(self._attached.get(volume, ()))]
 
-    def _sorted(self, place: Place) -> list[tuple[Key, PodFacts]]:
+    def _sorted(self, place: IndexKey) -> list[tuple[ObjectKey, PodFacts]]:
         order = self._order.get(place)
         if order is None:
             order = sorted(self._places.get(place, ()))
@@ -119,7 +119,7 @@ class View:
         pods = self.pods
         return [(key, pods[key]) for key in order]
 
-    def _decode(self, entry: Entry) -> JsonObject:
+    def _decode(self, entry: StoreEntry) -> JsonObject:
         found = self._decoded.get(entry.key)
         if found is None or found[0] != entry.revision:
             if len(self._decoded) >= _DECODED:
@@ -127,7 +127,7 @@ class View:
             found = self._decoded[entry.key] = (entry.revision, entry.object())
         return found[1]
 
-    def _observe_pod(self, key: Key, change: Change) -> None:
+    def _observe_pod(self, key: ObjectKey, change: WatchCacheEvent) -> None:
         before = self.pods.pop(key, None)
         after = None if change.deleted else read_pod(change.entry.data)
         if before is not None and after is not None and before.uid == after.uid:
@@ -137,30 +137,30 @@ class View:
         if after is not None:
             self.pods[key] = after
 
-    def _move(self, key: Key, before: str, after: str) -> None:
-        """Of what a pod is found by, only its node can change."""
+    def _move(self, key: ObjectKey, before: str, after: str) -> None:
+        """Update the index of a changed pod: only its node can change."""
         if before != after:
             self._drop(key, ("node", before))
             self._put(key, ("node", after))
 
-    def _replace(self, key: Key, before: PodFacts | None, after: PodFacts | None) -> None:
+    def _replace(self, key: ObjectKey, before: PodFacts | None, after: PodFacts | None) -> None:
         for place in _places(before) if before is not None else ():
             self._drop(key, place)
         for place in _places(after) if after is not None else ():
             self._put(key, place)
 
-    def _put(self, key: Key, place: Place) -> None:
+    def _put(self, key: ObjectKey, place: IndexKey) -> None:
         self._places[place].add(key)
         self._order.pop(place, None)
 
-    def _drop(self, key: Key, place: Place) -> None:
+    def _drop(self, key: ObjectKey, place: IndexKey) -> None:
         self._order.pop(place, None)
         keys = self._places[place]
         keys.discard(key)
         if not keys:
             del self._places[place]
 
-    def _observe_attachment(self, name: str, change: Change) -> None:
+    def _observe_attachment(self, name: str, change: WatchCacheEvent) -> None:
         before = self.attachments.pop(name, None)
         if before is not None:
             self._attached_to[before.spec.node_name].discard(name)
@@ -171,10 +171,10 @@ class View:
             self._attached[after.volume].add(name)
 
 
-def _places(pod: PodFacts) -> list[Place]:
-    """Under what a pod is found."""
+def _places(pod: PodFacts) -> list[IndexKey]:
+    """Return the index keys of a pod."""
     namespace, owner = pod.metadata.namespace, pod.controller
-    places: list[Place] = [("namespace", namespace), ("node", pod.node)]
+    places: list[IndexKey] = [("namespace", namespace), ("node", pod.node)]
     if owner is not None:
         places.append(("owner", owner.uid))
     return places + [("claim", namespace, claim) for claim in pod.claims]

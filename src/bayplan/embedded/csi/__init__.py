@@ -1,1 +1,1 @@
-"""Simulated CSI drivers: they register on nodes, provision claims, attach and detach volumes."""
+"""Simulated CSI drivers: registration, provisioning, attaching and detaching."""

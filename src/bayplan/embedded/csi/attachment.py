@@ -1,12 +1,12 @@
-"""What pods on a node need is attached, what none needs is detached; the cloud may refuse.
+"""The attach/detach controller, and the attacher of the simulated CSI drivers.
 
-Keyed by node: the volumes of its pods that have not ended are compared with its VolumeAttachments.
-A volume that only one node may write to, and that another still has, waits for that one. The
-attachments of a node that is gone go too. Whether the cloud does it is the attacher's business.
+`AttachDetach` is keyed by node: it compares the volumes of the node's non-terminal pods with its
+VolumeAttachments. A volume that is not shared, and is attached to another node, waits for that one.
+Attachments of deleted nodes are deleted.
 
-It refuses when the machine's real limit is reached, whatever CSINode claims: the attachment carries
-the error, the pods get FailedAttachVolume, and it is tried again with growing pauses. A finalizer
-keeps an attachment that is being deleted until the cloud has let the volume go.
+`Attacher` is keyed by VolumeAttachment. It refuses above the machine's real limit, whatever CSINode
+has: the attachment gets the error, the pods get FailedAttachVolume, and it retries with growing
+delays. A finalizer keeps a deleted attachment until the volume is detached.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import (
     Controller,
+    ControllerContext,
     Create,
     Delete,
     Edit,
     Plan,
+    RecordEvent,
     RequeueAfter,
-    Stage,
-    Tell,
     Update,
 )
 from bayplan.embedded.control.facts import AttachmentFacts, read_attachment
 from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, NODES, PODS, VOLUMES
-from bayplan.embedded.csi.volumes import Driver, Volumes
+from bayplan.embedded.csi.volumes import Driver, VolumeIndex
 from bayplan.embedded.nodes.fleet import Fleet
 
 MULTI_ATTACH_SECONDS = 10.0
@@ -39,47 +39,47 @@ _SHARED = ("ReadWriteMany", "ReadOnlyMany")
 
 
 class AttachDetach(Controller[str]):
-    """Keyed by node."""
+    """The attach/detach controller; keyed by node."""
 
     name = "attach-detach"
     storages = (PODS, CLAIMS, NODES, ATTACHMENTS)
 
-    def __init__(self, stage: Stage, volumes: Volumes) -> None:
-        self._stage = stage
+    def __init__(self, context: ControllerContext, volumes: VolumeIndex) -> None:
+        self._context = context
         self._volumes = volumes
 
-    def notice(self, change: Change) -> Iterable[str]:
-        """Nodes whose pods with claims come or end, whose claims were bound, or that are gone."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[str]:
+        """Return nodes whose pods, bound claims or existence changed."""
         key = change.entry.key
         if key.storage == NODES:
             return (key.name,) if change.deleted else ()
         if key.storage == ATTACHMENTS:
-            return self._released(change)
+            return self._released_nodes(change)
         if key.storage == PODS:
             return self._pod_node(change)
-        users = self._stage.view.pods_using(key.namespace, key.name)
+        users = self._context.view.pods_using(key.namespace, key.name)
         return sorted({pod.node for _, pod in users if pod.node})
 
-    def _pod_node(self, change: Change) -> Iterable[str]:
+    def _pod_node(self, change: WatchCacheEvent) -> Iterable[str]:
         node = change.entry.fields.get("spec.nodeName", "")
-        if not node or _same(change):
+        if not node or _has_same_volumes(change):
             return ()
         volumes = change.entry.object()["spec"].get("volumes") or ()
         claims = any("persistentVolumeClaim" in one or "ephemeral" in one for one in volumes)
         return (node,) if claims else ()
 
-    def _released(self, change: Change) -> Iterable[str]:
-        """Whoever waits for a volume that was detached elsewhere."""
+    def _released_nodes(self, change: WatchCacheEvent) -> Iterable[str]:
+        """Return the nodes that wait for a volume that was detached."""
         if not change.deleted:
             return ()
         volume = read_attachment(change.entry.data).volume
-        pods = (self._stage.view.pods[key] for key in self._volumes.users(volume))
+        pods = (self._context.view.pods[key] for key in self._volumes.users(volume))
         return sorted({pod.node for pod in pods if pod.node})
 
     def decide(self, key: str) -> Plan:
-        """Compare what is needed with what there is."""
-        present = {one.volume: one for one in self._stage.view.attachments_on(key)}
-        if self._stage.view.get(NODES, "", key) is None:
+        """Compare needed and existing attachments."""
+        present = {one.volume: one for one in self._context.view.attachments_on(key)}
+        if self._context.view.get(NODES, "", key) is None:
             return [_detach(one) for one in present.values()]
         needed = self._needed(key)
         plan: Plan = [
@@ -94,35 +94,38 @@ class AttachDetach(Controller[str]):
 
     def _needed(self, node: str) -> dict[str, Driver]:
         needed: dict[str, Driver] = {}
-        for _, pod in self._stage.view.pods_on(node):
-            if pod.spec.volumes and not pod.terminal:
+        for _, pod in self._context.view.pods_on(node):
+            if pod.spec.volumes and not pod.is_terminal:
                 needed |= self._volumes.needed(pod)
         return needed
 
     def _attach(self, node: str, volume: str, driver: Driver) -> Plan:
-        holders = [one.spec.node_name for one in self._stage.view.attachments_of(volume)]
-        if holders and not self._shared(volume):
-            return [*self._tell_waiting(node, volume, holders), RequeueAfter(MULTI_ATTACH_SECONDS)]
+        holders = [one.spec.node_name for one in self._context.view.attachments_of(volume)]
+        if holders and not self._is_shared(volume):
+            return [
+                *self._report_multi_attach(node, volume, holders),
+                RequeueAfter(MULTI_ATTACH_SECONDS),
+            ]
         return [Create(ATTACHMENTS, attachment_object(volume, driver.name, node))]
 
-    def _shared(self, volume: str) -> bool:
-        found = self._stage.view.get(VOLUMES, "", volume) or {"spec": {}}
+    def _is_shared(self, volume: str) -> bool:
+        found = self._context.view.get(VOLUMES, "", volume) or {"spec": {}}
         return any(mode in _SHARED for mode in found["spec"].get("accessModes") or ())
 
-    def _tell_waiting(self, node: str, volume: str, holders: list[str]) -> Plan:
-        said = (
+    def _report_multi_attach(self, node: str, volume: str, holders: list[str]) -> Plan:
+        message = (
             f'Multi-Attach error for volume "{volume}" Volume is already exclusively attached to '
             f"node {holders[0]} and can't be attached to another"
         )
         return [
-            Tell(key, "FailedAttachVolume", said, "Warning", _SOURCE)
-            for key, pod in self._stage.view.pods_on(node)
+            RecordEvent(key, "FailedAttachVolume", message, "Warning", _SOURCE)
+            for key, pod in self._context.view.pods_on(node)
             if volume in self._volumes.needed(pod)
         ]
 
 
 def attachment_object(volume: str, driver: str, node: str) -> JsonObject:
-    """The VolumeAttachment of a volume to a node, named as Kubernetes names it."""
+    """Return the VolumeAttachment of a volume to a node, named as in Kubernetes."""
     digest = hashlib.sha256(f"{volume}{driver}{node}".encode()).hexdigest()
     return {
         "metadata": {"name": f"csi-{digest}", "finalizers": [f"external-attacher/{driver}"]},
@@ -135,11 +138,11 @@ def attachment_object(volume: str, driver: str, node: str) -> JsonObject:
 
 
 def _detach(one: AttachmentFacts) -> Delete:
-    return Delete(Key(ATTACHMENTS, "", one.metadata.name), one.metadata.uid)
+    return Delete(ObjectKey(ATTACHMENTS, "", one.metadata.name), one.metadata.uid)
 
 
-def _same(change: Change) -> bool:
-    """Whether a change of a pod means nothing to its volumes."""
+def _has_same_volumes(change: WatchCacheEvent) -> bool:
+    """Return whether a change of a pod does not concern its volumes."""
     before, after = change.previous, change.entry
     return (
         before is not None
@@ -149,28 +152,32 @@ def _same(change: Change) -> bool:
     )
 
 
-MOST_PAUSE = 120.0
+MAX_PAUSE = 120.0
 STUCK_SECONDS = 30.0
 
 
 class Attacher(Controller[str]):
-    """Keyed by VolumeAttachment."""
+    """The attacher of the CSI drivers; keyed by VolumeAttachment."""
 
     name = "csi-attacher"
     storages = (ATTACHMENTS,)
 
     def __init__(
-        self, stage: Stage, fleet: Fleet, volumes: Volumes, drivers: Mapping[str, Driver]
+        self,
+        context: ControllerContext,
+        fleet: Fleet,
+        volumes: VolumeIndex,
+        drivers: Mapping[str, Driver],
     ) -> None:
-        self._stage = stage
+        self._context = context
         self._fleet = fleet
         self._volumes = volumes
         self._drivers = drivers
         self._due: dict[str, float] = {}
         self._tries: dict[str, int] = {}
 
-    def notice(self, change: Change) -> Iterable[str]:
-        """Every attachment; and, when one goes, those that were refused on the same node."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[str]:
+        """Return every attachment and, when one is removed, the refused ones of the node."""
         name = change.entry.key.name
         if not change.deleted:
             return (name,)
@@ -180,7 +187,7 @@ class Attacher(Controller[str]):
         node = read_attachment(change.entry.data).spec.node_name
         refused = [
             one.metadata.name
-            for one in self._stage.view.attachments_on(node)
+            for one in self._context.view.attachments_on(node)
             if one.metadata.name in self._tries
         ]
         for other in refused:
@@ -189,7 +196,7 @@ class Attacher(Controller[str]):
 
     def decide(self, key: str) -> Plan:
         """Attach, refuse, detach, or wait for the cloud."""
-        one = self._stage.view.attachments.get(key)
+        one = self._context.view.attachments.get(key)
         driver = self._drivers.get(one.spec.attacher) if one is not None else None
         if one is None or driver is None:
             return []
@@ -201,20 +208,20 @@ class Attacher(Controller[str]):
         left = self._left(f"attach {one.metadata.name}", driver.attach_seconds)
         if left > 0:
             return [RequeueAfter(left)]
-        why = self._obstacle(one, driver)
-        if why:
-            return self._refuse(one, why)
+        detail = self._obstacle(one, driver)
+        if detail:
+            return self._refuse(one, detail)
         self._tries.pop(one.metadata.name, None)
-        return [Update(_key(one), _attached, "status"), *self._told_attached(one)]
+        return [Update(_key(one), _attached, "status"), *self._record_attached(one)]
 
     def _obstacle(self, one: AttachmentFacts, driver: Driver) -> str:
         node = one.spec.node_name
-        if self._stage.faults.find("attach-fails", **self._about(node, driver)):
+        if self._context.faults.find("attach-fails", **self._about(node, driver)):
             return "the cloud refused to attach it (injected fault)"
         limit = self._real_limit(node, driver.name)
         used = sum(
             other.status.attached and other.spec.attacher == driver.name
-            for other in self._stage.view.attachments_on(node)
+            for other in self._context.view.attachments_on(node)
         )
         if limit is not None and used >= limit:
             return f"maximum number of volumes ({limit}) is attached to instance {node}"
@@ -225,36 +232,38 @@ class Attacher(Controller[str]):
         settings = machine.instance.group.drivers.get(driver) if machine is not None else None
         return settings.real_limit if settings is not None else None
 
-    def _refuse(self, one: AttachmentFacts, why: str) -> Plan:
+    def _refuse(self, one: AttachmentFacts, detail: str) -> Plan:
         name = one.metadata.name
         tries = self._tries[name] = self._tries.get(name, -1) + 1
-        pause = min(MOST_PAUSE, 2.0**tries)
-        self._due[f"attach {name}"] = self._stage.seconds() + pause
-        said = f'AttachVolume.Attach failed for volume "{one.volume}" : rpc error: {why}'
-        error: JsonObject = {"time": self._stage.now(), "message": why}
+        pause = min(MAX_PAUSE, 2.0**tries)
+        self._due[f"attach {name}"] = self._context.seconds() + pause
+        message = f'AttachVolume.Attach failed for volume "{one.volume}" : rpc error: {detail}'
+        error: JsonObject = {"time": self._context.now(), "message": detail}
         return [
             Update(_key(one), lambda obj: _failed(obj, error), "status"),
-            *self._tell(one, "FailedAttachVolume", said, warning=True),
+            *self._record_event(one, "FailedAttachVolume", message, warning=True),
             RequeueAfter(pause),
         ]
 
-    def _told_attached(self, one: AttachmentFacts) -> Plan:
-        said = f'AttachVolume.Attach succeeded for volume "{one.volume}"'
-        return self._tell(one, "SuccessfulAttachVolume", said, warning=False)
+    def _record_attached(self, one: AttachmentFacts) -> Plan:
+        message = f'AttachVolume.Attach succeeded for volume "{one.volume}"'
+        return self._record_event(one, "SuccessfulAttachVolume", message, warning=False)
 
-    def _tell(self, one: AttachmentFacts, reason: str, said: str, *, warning: bool) -> Plan:
-        pods = self._stage.view.pods_on(one.spec.node_name)
+    def _record_event(
+        self, one: AttachmentFacts, reason: str, message: str, *, warning: bool
+    ) -> Plan:
+        pods = self._context.view.pods_on(one.spec.node_name)
         return [
-            Tell(key, reason, said, "Warning" if warning else "Normal", _SOURCE)
+            RecordEvent(key, reason, message, "Warning" if warning else "Normal", _SOURCE)
             for key, pod in pods
             if pod.spec.volumes and one.volume in self._volumes.needed(pod)
         ]
 
     def _detach(self, one: AttachmentFacts, driver: Driver) -> Plan:
-        gone = self._stage.view.store.get(Key(NODES, "", one.spec.node_name)) is None
+        gone = self._context.view.store.get(ObjectKey(NODES, "", one.spec.node_name)) is None
         if one.status.attached and not gone:
             about = self._about(one.spec.node_name, driver)
-            if self._stage.faults.find("detach-sticks", **about):
+            if self._context.faults.find("detach-sticks", **about):
                 return [RequeueAfter(STUCK_SECONDS)]
             left = self._left(f"detach {one.metadata.name}", driver.detach_seconds)
             if left > 0:
@@ -262,7 +271,7 @@ class Attacher(Controller[str]):
         return [Update(_key(one), _released(driver.name))]
 
     def _about(self, node: str, driver: Driver) -> dict[str, str]:
-        """What a fault may be aimed by."""
+        """Return the fields that a fault can target."""
         about = {"node": node, "driver": driver.name}
         machine = self._fleet.find(node)
         if machine is not None:
@@ -270,13 +279,13 @@ class Attacher(Controller[str]):
         return about
 
     def _left(self, what: str, seconds: float) -> float:
-        """How long the cloud still takes for something that it began when first asked."""
-        now = self._stage.seconds()
-        return self._due.setdefault(what, now + self._stage.about(seconds)) - now
+        """Return the seconds that the cloud still needs for an operation since its first call."""
+        now = self._context.seconds()
+        return self._due.setdefault(what, now + self._context.about(seconds)) - now
 
 
-def _key(one: AttachmentFacts) -> Key:
-    return Key(ATTACHMENTS, "", one.metadata.name)
+def _key(one: AttachmentFacts) -> ObjectKey:
+    return ObjectKey(ATTACHMENTS, "", one.metadata.name)
 
 
 def _attached(obj: JsonObject) -> JsonObject:

@@ -1,15 +1,16 @@
-"""Claims get volumes: those made by hand, or new ones, at once or for their first consumer.
+"""Binding of claims to existing volumes, and provisioning of new ones.
 
-A volume whose `claimRef` names a claim is that claim's, which is also how a scheduler hands over a
-volume that it chose. Claims that no driver of the cluster provisions take the smallest volume that
-is left and suits them; those that wait for their first consumer do so only when its node is known,
-and take one that can be used there. Both sides are marked; the provisioner completes the binding.
+A volume whose `claimRef` names a claim belongs to that claim, which is also how a scheduler binds a
+volume that it chose. Claims that no driver of the cluster provisions get the smallest available
+matching volume; with WaitForFirstConsumer only when the node of a consumer is known, and then a
+volume that is accessible there. `PersistentVolumeBinder` sets both references; `Provisioner`
+completes the binding.
 
-A claim of a class that binds immediately is provisioned in some domain that has the driver. One
-that waits for its first consumer is provisioned once a scheduler has chosen a node for it (the
-annotation `selected-node`) or a pod that uses it has been bound by hand, in that node's domain. If
-the driver is not on that node, the choice is taken back, as external-provisioner does. Only claims
-of the cluster's own drivers are served; a claim that names a volume itself is tied to it.
+A claim of a class with Immediate binding is provisioned in some topology domain of the driver. One
+with WaitForFirstConsumer is provisioned once a scheduler has set the annotation `selected-node`, or
+a pod that uses it was bound, in that node's domain. If the driver is not on that node, the
+annotation is removed, as external-provisioner does. Only claims of the cluster's own drivers are
+provisioned; a claim with a volume name is bound to that volume.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.selectors import select
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.rest.selectors import matches_selector
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import (
     Controller,
+    ControllerContext,
     Create,
     Edit,
     Plan,
+    RecordEvent,
     RequeueAfter,
-    Stage,
-    Tell,
     Update,
 )
 from bayplan.embedded.control.view import CLAIMS, CLASSES, CSI_NODES, NODES, PODS, VOLUMES
@@ -43,21 +44,21 @@ from bayplan.kube.storage import SELECTED_NODE
 _decode_node = msgspec.json.Decoder(Node).decode
 
 
-class Binder(Controller[Key]):
-    """Keyed by claim."""
+class PersistentVolumeBinder(Controller[ObjectKey]):
+    """Binds claims to existing volumes; keyed by claim."""
 
     name = "volume-binder"
     storages = (CLAIMS, VOLUMES, PODS)
 
-    def __init__(self, stage: Stage, drivers: Mapping[str, Driver]) -> None:
-        self._view = stage.view
+    def __init__(self, context: ControllerContext, drivers: Mapping[str, Driver]) -> None:
+        self._view = context.view
         self._drivers = drivers
-        self._named: dict[Key, str] = {}
+        self._named: dict[ObjectKey, str] = {}
         """Volumes by the claim that their `claimRef` names."""
         self._free: set[str] = set()
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """Claims, those of pods that were bound, and, for a volume that is free, all of them."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return claims, those of newly bound pods and, for an available volume, all."""
         key = change.entry.key
         if key.storage == CLAIMS:
             return () if change.deleted else (key,)
@@ -65,12 +66,12 @@ class Binder(Controller[Key]):
             return claims_of_bound_pod(self._view, change)
         return self._notice_volume(change)
 
-    def _notice_volume(self, change: Change) -> Iterable[Key]:
+    def _notice_volume(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
         name = change.entry.key.name
         reference = change.entry.object()["spec"].get("claimRef")
         self._free.discard(name)
         if reference:
-            claim = Key(CLAIMS, reference.get("namespace", ""), reference.get("name", ""))
+            claim = ObjectKey(CLAIMS, reference.get("namespace", ""), reference.get("name", ""))
             if change.deleted:
                 self._named.pop(claim, None)
                 return ()
@@ -81,8 +82,8 @@ class Binder(Controller[Key]):
         self._free.add(name)
         return [entry.key for entry in self._view.store.list(CLAIMS)]
 
-    def decide(self, key: Key) -> Plan:
-        """Tie the claim to a volume, if there is one for it."""
+    def decide(self, key: ObjectKey) -> Plan:
+        """Bind the claim to a volume, if there is a matching one."""
         claim = self._view.object(key)
         if claim is None or claim["spec"].get("volumeName") or volumes.phase(claim) == "Bound":
             return []
@@ -91,21 +92,21 @@ class Binder(Controller[Key]):
             return []
         name, reference = volume["metadata"]["name"], volumes.claim_reference(claim)
         return [
-            Update(Key(VOLUMES, "", name), volumes.claimed_by(reference)),
+            Update(ObjectKey(VOLUMES, "", name), volumes.claimed_by(reference)),
             Update(key, _with_volume(name)),
         ]
 
-    def _found(self, key: Key, claim: JsonObject) -> JsonObject | None:
+    def _found(self, key: ObjectKey, claim: JsonObject) -> JsonObject | None:
         class_ = self._view.get(CLASSES, "", claim["spec"].get("storageClassName") or "") or {}
         named = self._view.get(VOLUMES, "", self._named.get(key, ""))
-        if named is not None and _names(named, claim):
+        if named is not None and _is_claimed_by(named, claim):
             return named
         if class_.get("provisioner") in self._drivers:
             return None
         node = chosen_node(self._view, key, claim)
         if class_.get("volumeBindingMode") == "WaitForFirstConsumer" and not node:
             return None
-        entry = self._view.store.get(Key(NODES, "", node)) if node else None
+        entry = self._view.store.get(ObjectKey(NODES, "", node)) if node else None
         place = _decode_node(entry.data) if entry is not None else None
         free = (self._view.get(VOLUMES, "", name) for name in sorted(self._free))
         return best_volume(claim, [one for one in free if one is not None], place)
@@ -114,18 +115,18 @@ class Binder(Controller[Key]):
 def best_volume(
     claim: JsonObject, volumes: Iterable[JsonObject], node: Node | None
 ) -> JsonObject | None:
-    """The smallest free volume that suits a claim, and can be used on its node if it has one."""
-    suiting = [one for one in volumes if _suits(claim, one) and _usable(one, node)]
+    """Return the smallest available volume that matches a claim and its node."""
+    suiting = [one for one in volumes if _matches(claim, one) and _is_accessible(one, node)]
     return min(suiting, key=lambda one: (_size(one), one["metadata"]["name"]), default=None)
 
 
-def _names(volume: JsonObject, claim: JsonObject) -> bool:
+def _is_claimed_by(volume: JsonObject, claim: JsonObject) -> bool:
     reference, meta = volume["spec"].get("claimRef") or {}, claim["metadata"]
     same = (reference.get("namespace"), reference.get("name")) == (meta["namespace"], meta["name"])
     return same and reference.get("uid") in (None, "", meta["uid"])
 
 
-def _suits(claim: JsonObject, volume: JsonObject) -> bool:
+def _matches(claim: JsonObject, volume: JsonObject) -> bool:
     wanted, offered = claim["spec"], volume["spec"]
     selector = wanted.get("selector")
     return (
@@ -134,12 +135,12 @@ def _suits(claim: JsonObject, volume: JsonObject) -> bool:
         and (offered.get("storageClassName") or "") == (wanted.get("storageClassName") or "")
         and offered.get("volumeMode") == wanted.get("volumeMode")
         and set(wanted["accessModes"]) <= set(offered.get("accessModes") or ())
-        and (not selector or select(selector, volume["metadata"].get("labels") or {}))
+        and (not selector or matches_selector(selector, volume["metadata"].get("labels") or {}))
         and _size(volume) >= parse(volumes.storage_request(claim))
     )
 
 
-def _usable(volume: JsonObject, node: Node | None) -> bool:
+def _is_accessible(volume: JsonObject, node: Node | None) -> bool:
     required = (volume["spec"].get("nodeAffinity") or {}).get("required")
     if node is None or not required:
         return True
@@ -162,41 +163,41 @@ RETRY_SECONDS = 15.0
 _BINDER = "persistentvolume-controller"
 
 
-class Provisioner(Controller[Key]):
-    """Keyed by claim."""
+class Provisioner(Controller[ObjectKey]):
+    """Provisions volumes and completes bindings; keyed by claim."""
 
     name = "csi-provisioner"
     storages = (CLAIMS, PODS, VOLUMES, CLASSES)
 
-    def __init__(self, stage: Stage, drivers: Mapping[str, Driver]) -> None:
-        self._stage = stage
+    def __init__(self, context: ControllerContext, drivers: Mapping[str, Driver]) -> None:
+        self._context = context
         self._drivers = drivers
         self._due: dict[str, float] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """Claims, those of pods that were bound, and those of volumes that came."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return claims, those of newly bound pods, and those of new volumes."""
         key = change.entry.key
         if key.storage == CLAIMS:
             return () if change.deleted else (key,)
         if key.storage == PODS:
-            return claims_of_bound_pod(self._stage.view, change)
+            return claims_of_bound_pod(self._context.view, change)
         if key.storage == CLASSES:
-            return [entry.key for entry in self._stage.view.store.list(CLAIMS)]
-        volume = self._stage.view.object(key) or {}
+            return [entry.key for entry in self._context.view.store.list(CLAIMS)]
+        volume = self._context.view.object(key) or {}
         claim = (volume.get("spec") or {}).get("claimRef") or {}
-        return (Key(CLAIMS, claim.get("namespace", ""), claim["name"]),) if claim else ()
+        return (ObjectKey(CLAIMS, claim.get("namespace", ""), claim["name"]),) if claim else ()
 
-    def decide(self, key: Key) -> Plan:
+    def decide(self, key: ObjectKey) -> Plan:
         """Provision, bind, or wait."""
-        claim = self._stage.view.object(key)
+        claim = self._context.view.object(key)
         if claim is None or volumes.phase(claim) == "Bound":
             return self._forget(claim)
         name = claim["spec"].get("volumeName") or f"pvc-{claim['metadata']['uid']}"
-        volume = self._stage.view.get(VOLUMES, "", name)
+        volume = self._context.view.get(VOLUMES, "", name)
         if volume is not None:
             return self._bind(key, claim, volume)
-        class_ = self._stage.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")
+        class_ = self._context.view.get(CLASSES, "", claim["spec"].get("storageClassName") or "")
         driver = self._drivers.get((class_ or {}).get("provisioner", ""))
         if class_ is None or driver is None or claim["spec"].get("volumeName"):
             return []
@@ -205,43 +206,45 @@ class Provisioner(Controller[Key]):
     def _forget(self, claim: JsonObject | None) -> Plan:
         if claim is not None:
             self._due.pop(claim["metadata"]["uid"], None)
-            self._told.discard(claim["metadata"]["uid"])
+            self._reported.discard(claim["metadata"]["uid"])
         return []
 
-    def _provision(self, key: Key, claim: JsonObject, class_: JsonObject, driver: Driver) -> Plan:
-        node = chosen_node(self._stage.view, key, claim)
+    def _provision(
+        self, key: ObjectKey, claim: JsonObject, class_: JsonObject, driver: Driver
+    ) -> Plan:
+        node = chosen_node(self._context.view, key, claim)
         if class_.get("volumeBindingMode") == "WaitForFirstConsumer":
             if not node:
-                return self._tell_waiting(key, claim["metadata"]["uid"])
+                return self._report_waiting(key, claim["metadata"]["uid"])
             if not self._has_driver(node, driver.name):
                 return self._refuse_node(key, claim, node, driver)
         domain = self._domain(class_, driver, node)
         if domain is None:
             return [RequeueAfter(RETRY_SECONDS)]
-        if self._stage.faults.find("provision-fails", driver=driver.name, zone=domain):
-            said = "failed to provision volume: the cloud refused to make it (injected fault)"
-            told = Tell(key, "ProvisioningFailed", said, "Warning", driver.name)
-            return [told, RequeueAfter(RETRY_SECONDS)]
+        if self._context.faults.find("provision-fails", driver=driver.name, zone=domain):
+            message = "failed to provision volume: the cloud refused to create it (injected fault)"
+            event = RecordEvent(key, "ProvisioningFailed", message, "Warning", driver.name)
+            return [event, RequeueAfter(RETRY_SECONDS)]
         return self._make(key, claim, class_, driver, domain)
 
     def _make(
-        self, key: Key, claim: JsonObject, class_: JsonObject, driver: Driver, domain: str
+        self, key: ObjectKey, claim: JsonObject, class_: JsonObject, driver: Driver, domain: str
     ) -> Plan:
-        now, uid = self._stage.seconds(), claim["metadata"]["uid"]
-        due = self._due.setdefault(uid, now + self._stage.about(driver.provision_seconds))
+        now, uid = self._context.seconds(), claim["metadata"]["uid"]
+        due = self._due.setdefault(uid, now + self._context.about(driver.provision_seconds))
         if now < due:
             return [RequeueAfter(due - now)]
         volume = volumes.volume_object(claim, class_, driver, domain)
-        said = f"Successfully provisioned volume pvc-{uid}"
-        told = Tell(key, "ProvisioningSucceeded", said, source=driver.name)
-        return [Create(VOLUMES, volume), told]
+        message = f"Successfully provisioned volume pvc-{uid}"
+        event = RecordEvent(key, "ProvisioningSucceeded", message, source=driver.name)
+        return [Create(VOLUMES, volume), event]
 
-    def _bind(self, key: Key, claim: JsonObject, volume: JsonObject) -> Plan:
+    def _bind(self, key: ObjectKey, claim: JsonObject, volume: JsonObject) -> Plan:
         name = volume["metadata"]["name"]
         reference = volume["spec"].get("claimRef")
         if reference and reference.get("uid") not in (None, "", claim["metadata"]["uid"]):
             return []
-        whole, volume_key = volumes.claim_reference(claim), Key(VOLUMES, "", name)
+        whole, volume_key = volumes.claim_reference(claim), ObjectKey(VOLUMES, "", name)
         plan: Plan = []
         if reference != whole:
             plan.append(Update(volume_key, volumes.claimed_by(whole)))
@@ -253,42 +256,42 @@ class Provisioner(Controller[Key]):
         ]
 
     def _has_driver(self, node: str, driver: str) -> bool:
-        found = self._stage.view.get(CSI_NODES, "", node) or {}
+        found = self._context.view.get(CSI_NODES, "", node) or {}
         entries = (found.get("spec") or {}).get("drivers") or ()
         return any(one["name"] == driver for one in entries)
 
-    def _refuse_node(self, key: Key, claim: JsonObject, node: str, driver: Driver) -> Plan:
-        said = f"failed to provision volume: driver {driver.name} is not on node {node}"
-        plan: Plan = [Tell(key, "ProvisioningFailed", said, "Warning", driver.name)]
+    def _refuse_node(self, key: ObjectKey, claim: JsonObject, node: str, driver: Driver) -> Plan:
+        message = f"failed to provision volume: driver {driver.name} is not on node {node}"
+        plan: Plan = [RecordEvent(key, "ProvisioningFailed", message, "Warning", driver.name)]
         if SELECTED_NODE in (claim["metadata"].get("annotations") or {}):
             return [*plan, Update(key, volumes.without_selected_node)]
         return [*plan, RequeueAfter(RETRY_SECONDS)]
 
     def _domain(self, class_: JsonObject, driver: Driver, node: str) -> str | None:
-        """The topology domain for a volume; nothing where the driver knows none, None if unsure."""
+        """Return the topology domain for a volume; empty without topology, None if unknown."""
         if not driver.topology_key:
             return ""
         if node:
-            found = self._stage.view.get(NODES, "", node) or {"metadata": {}}
+            found = self._context.view.get(NODES, "", node) or {"metadata": {}}
             return (found["metadata"].get("labels") or {}).get(driver.topology_key)
         allowed = _allowed(class_, driver.topology_key) or self._domains(driver)
-        return self._stage.rng.choice(allowed) if allowed else None
+        return self._context.rng.choice(allowed) if allowed else None
 
     def _domains(self, driver: Driver) -> list[str]:
-        """Where the driver is, in order."""
-        labels = [node["metadata"].get("labels") or {} for node in self._stage.view.all(NODES)]
+        """Return the topology domains of the driver, sorted."""
+        labels = [node["metadata"].get("labels") or {} for node in self._context.view.all(NODES)]
         return sorted({one[driver.topology_key] for one in labels if driver.topology_key in one})
 
-    def _tell_waiting(self, key: Key, uid: str) -> Plan:
-        if uid in self._told:
+    def _report_waiting(self, key: ObjectKey, uid: str) -> Plan:
+        if uid in self._reported:
             return []
-        self._told.add(uid)
-        said = "waiting for first consumer to be created before binding"
-        return [Tell(key, "WaitForFirstConsumer", said, source=_BINDER)]
+        self._reported.add(uid)
+        message = "waiting for first consumer to be created before binding"
+        return [RecordEvent(key, "WaitForFirstConsumer", message, source=_BINDER)]
 
 
 def _allowed(class_: JsonObject, key: str) -> list[str]:
-    """The domains that a class restricts itself to, in order."""
+    """Return the allowed topology domains of a class, in order."""
     found = {
         value
         for term in class_.get("allowedTopologies") or ()

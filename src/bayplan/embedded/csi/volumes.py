@@ -1,4 +1,4 @@
-"""Drivers, claims and volumes: how they belong together, which pods need, and what is there."""
+"""CSI drivers, claims and volumes: their objects and relations."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Mapping
 import msgspec
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
-from bayplan.embedded.control.controller import Edit, Stage
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
+from bayplan.embedded.control.controller import ControllerContext, Edit
 from bayplan.embedded.control.facts import PodFacts
-from bayplan.embedded.control.view import CLAIMS, VOLUMES, View
+from bayplan.embedded.control.view import CLAIMS, VOLUMES, StoreView
 from bayplan.kube.storage import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 
 
 class Driver(msgspec.Struct, frozen=True, kw_only=True):
-    """One driver of the cluster."""
+    """One CSI driver of the cluster."""
 
     name: str
     topology_key: str = "topology.kubernetes.io/zone"
-    """Volumes can be used where this label has the same value; empty: everywhere."""
+    """Volumes are accessible where this label has the same value; empty: everywhere."""
     provision_seconds: float = 2.0
     attach_seconds: float = 3.0
     detach_seconds: float = 2.0
     attach_required: bool = True
 
     def csi_driver(self) -> dict[str, object]:
-        """Its CSIDriver object."""
+        """Return its CSIDriver object."""
         spec = {"attachRequired": self.attach_required}
         return {"metadata": {"name": self.name}, "spec": spec}
 
@@ -36,17 +36,17 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 def phase(claim: JsonObject) -> str:
-    """Pending, Bound or Lost."""
+    """Return Pending, Bound or Lost."""
     return str((claim.get("status") or {}).get("phase") or "Pending")
 
 
 def storage_request(claim: JsonObject) -> str:
-    """How much the claim wants."""
+    """Return the requested size of a claim."""
     return str(claim["spec"]["resources"]["requests"]["storage"])
 
 
 def volume_object(claim: JsonObject, class_: JsonObject, driver: Driver, domain: str) -> JsonObject:
-    """A volume that was made for a claim, in a topology domain (or everywhere)."""
+    """Return a volume for a claim, in a topology domain (or accessible everywhere)."""
     meta, spec = claim["metadata"], claim["spec"]
     volume: JsonObject = {
         "metadata": {
@@ -69,14 +69,14 @@ def volume_object(claim: JsonObject, class_: JsonObject, driver: Driver, domain:
 
 
 def claim_reference(claim: JsonObject) -> JsonObject:
-    """How a volume names its claim."""
+    """Return the claimRef of a claim."""
     meta = claim["metadata"]
     reference = {name: meta[name] for name in ("namespace", "name", "uid")}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **reference}
 
 
 def bound_spec(volume: str) -> Edit:
-    """Tie a claim to its volume."""
+    """Return the edit that sets a claim's volume name."""
 
     def edit(claim: JsonObject) -> JsonObject:
         claim["spec"]["volumeName"] = volume
@@ -88,7 +88,7 @@ def bound_spec(volume: str) -> Edit:
 
 
 def bound_status(volume: JsonObject) -> Edit:
-    """Say in a claim's status what it got."""
+    """Return the edit that sets a bound claim's status."""
 
     def edit(claim: JsonObject) -> JsonObject:
         claim["status"] = {
@@ -102,7 +102,7 @@ def bound_status(volume: JsonObject) -> Edit:
 
 
 def claimed_by(reference: JsonObject) -> Edit:
-    """Say in a volume whose it is."""
+    """Return the edit that sets a volume's claimRef."""
 
     def edit(volume: JsonObject) -> JsonObject:
         volume["spec"]["claimRef"] = reference
@@ -112,7 +112,7 @@ def claimed_by(reference: JsonObject) -> Edit:
 
 
 def with_phase(phase_: str) -> Edit:
-    """Say how a volume stands."""
+    """Return the edit that sets a volume's phase."""
 
     def edit(volume: JsonObject) -> JsonObject:
         volume.setdefault("status", {})["phase"] = phase_
@@ -122,7 +122,7 @@ def with_phase(phase_: str) -> Edit:
 
 
 def without_selected_node(claim: JsonObject) -> JsonObject:
-    """Let the scheduler choose a node anew."""
+    """Remove the selected-node annotation of a claim."""
     (claim["metadata"].get("annotations") or {}).pop(SELECTED_NODE, None)
     return claim
 
@@ -132,15 +132,15 @@ def _affinity(key: str, value: str) -> JsonObject:
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}}
 
 
-class Volumes:
-    """Which volumes a pod needs, and whether they are attached to its node."""
+class VolumeIndex:
+    """The volumes of pods, and whether they are attached."""
 
-    def __init__(self, stage: Stage, drivers: Mapping[str, Driver]) -> None:
-        self._view = stage.view
+    def __init__(self, context: ControllerContext, drivers: Mapping[str, Driver]) -> None:
+        self._view = context.view
         self._drivers = drivers
 
     def needed(self, pod: PodFacts) -> dict[str, Driver]:
-        """The attachable volumes of a pod, by name; those of unbound claims are not known yet."""
+        """Return the attachable volumes of a pod by name; those of unbound claims are unknown."""
         found = {}
         for claim in pod.claims:
             name = self._bound(pod.metadata.namespace, claim)
@@ -149,30 +149,30 @@ class Volumes:
                 found[name] = driver
         return found
 
-    def ready(self, pod: PodFacts) -> bool:
-        """Whether all its claims are bound, and their volumes attached to its node."""
+    def is_ready(self, pod: PodFacts) -> bool:
+        """Return whether all claims of a pod are bound and their volumes attached."""
         if not pod.spec.volumes:
             return True
         names = [self._bound(pod.metadata.namespace, claim) for claim in pod.claims]
         if not all(names):
             return False
-        return all(self.attached(name, pod.node) for name in self.needed(pod))
+        return all(self.is_attached(name, pod.node) for name in self.needed(pod))
 
-    def attached(self, volume: str, node: str) -> bool:
-        """Whether a volume is attached to a node."""
+    def is_attached(self, volume: str, node: str) -> bool:
+        """Return whether a volume is attached to a node."""
         found = self._view.attachments_of(volume)
         return any(one.spec.node_name == node and one.status.attached for one in found)
 
-    def concerned(self, change: Change) -> list[Key]:
-        """The pods that wait for what a change of a claim or an attachment brought."""
+    def concerned(self, change: WatchCacheEvent) -> list[ObjectKey]:
+        """Return the pods that a change of a claim or an attachment may concern."""
         key = change.entry.key
         if key.storage == CLAIMS:
             return [pod for pod, _ in self._view.pods_using(key.namespace, key.name)]
         found = self._view.attachments.get(key.name)
         return self.users(found.volume) if found is not None and found.status.attached else []
 
-    def users(self, volume: str) -> list[Key]:
-        """The pods that use a volume by its claim."""
+    def users(self, volume: str) -> list[ObjectKey]:
+        """Return the pods that use a volume by its claim."""
         found = self._view.get(VOLUMES, "", volume) or {}
         claim = (found.get("spec") or {}).get("claimRef") or {}
         namespace, name = claim.get("namespace", ""), claim.get("name", "")
@@ -189,8 +189,8 @@ class Volumes:
         return self._drivers.get(((found.get("spec") or {}).get("csi") or {}).get("driver", ""))
 
 
-def chosen_node(view: View, key: Key, claim: JsonObject) -> str:
-    """The node that a scheduler chose for a claim, or that a pod with it was bound to."""
+def chosen_node(view: StoreView, key: ObjectKey, claim: JsonObject) -> str:
+    """Return the selected node of a claim, or the node of a bound pod that uses it."""
     selected = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
     if selected:
         return str(selected)
@@ -198,10 +198,10 @@ def chosen_node(view: View, key: Key, claim: JsonObject) -> str:
     return next((pod.node for _, pod in users if pod.node), "")
 
 
-def claims_of_bound_pod(view: View, change: Change) -> list[Key]:
-    """The claims of a pod that has just got its node."""
+def claims_of_bound_pod(view: StoreView, change: WatchCacheEvent) -> list[ObjectKey]:
+    """Return the claims of a newly bound pod."""
     was = change.previous.fields.get("spec.nodeName") if change.previous else ""
     pod = view.pods.get(change.entry.key)
     if pod is None or was or not pod.node:
         return []
-    return [Key(CLAIMS, change.entry.key.namespace, claim) for claim in pod.claims]
+    return [ObjectKey(CLAIMS, change.entry.key.namespace, claim) for claim in pod.claims]

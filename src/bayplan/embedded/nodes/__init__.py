@@ -1,1 +1,1 @@
-"""Simulated nodes: kubelets for all of them in one task, heartbeats, health, taints, evictions."""
+"""Simulated nodes: kubelets, heartbeats, node lifecycle, taints, evictions."""

@@ -1,8 +1,8 @@
-"""The machines that are switched on, when each was last heard of, and those that die or flap.
+"""The running machines and their heartbeats, and faults of machines.
 
-A machine that is well beats every ten seconds. That needs no work: when it last beat follows from
-when it came up, or from when it fell silent. Leases are written where somebody may read them (see
-`leases`), but no decision waits for them.
+A healthy machine has a heartbeat every ten seconds. That needs no work: the last heartbeat follows
+from when it came up, or from when it became silent. Leases are written where clients may read them
+(see `health`), but no decision depends on them.
 """
 
 from __future__ import annotations
@@ -11,21 +11,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from bayplan.embedded.control.controller import Controller, Do, Plan, RequeueAfter, Stage
-from bayplan.embedded.nodes.machines import Instance
+from bayplan.embedded.control.controller import (
+    Controller,
+    ControllerContext,
+    LocalAction,
+    Plan,
+    RequeueAfter,
+)
+from bayplan.embedded.nodes.machines import SimulatedInstance
 
 BEAT_SECONDS = 10.0
 
 
 @dataclass(slots=True)
-class Machine:
-    """A machine that could run pods."""
+class SimulatedMachine:
+    """A machine that can run pods."""
 
-    instance: Instance
+    instance: SimulatedInstance
     up_since: float
     silent_since: float | None = None
     registered: bool = False
-    """Whether its node was made; a kubelet does that once."""
+    """Whether its node was created; a kubelet does that once."""
 
     @property
     def name(self) -> str:
@@ -33,12 +39,12 @@ class Machine:
         return self.instance.name
 
     @property
-    def up(self) -> bool:
+    def is_up(self) -> bool:
         """Whether its kubelet works."""
         return self.silent_since is None
 
     def last_beat(self, now: float) -> float:
-        """When it was last heard of."""
+        """Return the time of its last heartbeat."""
         end = now if self.silent_since is None else self.silent_since
         return self.up_since + max(0.0, end - self.up_since) // BEAT_SECONDS * BEAT_SECONDS
 
@@ -46,85 +52,85 @@ class Machine:
 class Fleet:
     """All machines by node name."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self.machines: dict[str, Machine] = {}
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self.machines: dict[str, SimulatedMachine] = {}
         self.listeners: list[Callable[[str], None]] = []
-        """Told the name of a machine that comes, goes, falls silent or is back."""
+        """Called with the name of a machine that is added, removed, stopped or started."""
 
-    def add(self, instance: Instance) -> None:
-        """Switch a machine on."""
-        self.machines[instance.name] = Machine(instance, self._stage.seconds())
-        self._tell(instance.name)
+    def add(self, instance: SimulatedInstance) -> None:
+        """Add a running machine."""
+        self.machines[instance.name] = SimulatedMachine(instance, self._context.seconds())
+        self._notify(instance.name)
 
     def remove(self, name: str) -> None:
-        """Take a machine away."""
+        """Remove a machine."""
         if self.machines.pop(name, None) is not None:
-            self._tell(name)
+            self._notify(name)
 
-    def find(self, name: str) -> Machine | None:
-        """The machine behind a node."""
+    def find(self, name: str) -> SimulatedMachine | None:
+        """Return the machine of a node, or None."""
         return self.machines.get(name)
 
-    def working(self, name: str) -> Machine | None:
-        """The machine behind a node, if its kubelet works."""
+    def working(self, name: str) -> SimulatedMachine | None:
+        """Return the machine of a node if its kubelet works."""
         machine = self.machines.get(name)
-        return machine if machine is not None and machine.up else None
+        return machine if machine is not None and machine.is_up else None
 
-    def silence(self, machine: Machine) -> None:
-        """Its kubelet stops."""
-        if machine.up:
-            machine.silent_since = self._stage.seconds()
-            self._tell(machine.name)
+    def silence(self, machine: SimulatedMachine) -> None:
+        """Stop its kubelet."""
+        if machine.is_up:
+            machine.silent_since = self._context.seconds()
+            self._notify(machine.name)
 
-    def revive(self, machine: Machine) -> None:
-        """Its kubelet works again."""
-        if not machine.up:
+    def revive(self, machine: SimulatedMachine) -> None:
+        """Start its kubelet again."""
+        if not machine.is_up:
             machine.silent_since = None
-            machine.up_since = self._stage.seconds()
-            self._tell(machine.name)
+            machine.up_since = self._context.seconds()
+            self._notify(machine.name)
 
-    def _tell(self, name: str) -> None:
+    def _notify(self, name: str) -> None:
         for listener in self.listeners:
             listener(name)
 
 
-class Power(Controller[str]):
-    """Keyed by machine."""
+class MachineFaults(Controller[str]):
+    """Stops and starts machines as the faults require; keyed by machine."""
 
     name = "power"
 
-    def __init__(self, stage: Stage, fleet: Fleet) -> None:
-        self._stage = stage
+    def __init__(self, context: ControllerContext, fleet: Fleet) -> None:
+        self._context = context
         self._fleet = fleet
         self._flapping: dict[str, float] = {}
 
     def decide(self, key: str) -> Plan:
-        """Let the machine be as the faults say."""
+        """Apply the faults of the machine."""
         machine = self._fleet.find(key)
         if machine is None:
             self._flapping.pop(key, None)
             return []
         about = {"node": key, "group": machine.instance.group.name, "zone": machine.instance.zone}
-        dead = self._stage.faults.find("node-dies", **about) is not None
-        flap = self._stage.faults.find("node-flaps", **about)
+        dead = self._context.faults.find("node-dies", **about) is not None
+        flap = self._context.faults.find("node-flaps", **about)
         if flap is None:
             self._flapping.pop(key, None)
             return self._switch(machine, dead=dead)
         silent, left = self._phase(key, flap.period / 2)
         return [*self._switch(machine, dead=dead or silent), RequeueAfter(left)]
 
-    def _switch(self, machine: Machine, *, dead: bool) -> Plan:
-        if dead != machine.up:
+    def _switch(self, machine: SimulatedMachine, *, dead: bool) -> Plan:
+        if dead != machine.is_up:
             return []
         if dead:
-            return [Do(f"silence {machine.name}", partial(self._fleet.silence, machine))]
-        return [Do(f"revive {machine.name}", partial(self._fleet.revive, machine))]
+            return [LocalAction(f"silence {machine.name}", partial(self._fleet.silence, machine))]
+        return [LocalAction(f"revive {machine.name}", partial(self._fleet.revive, machine))]
 
     def _phase(self, key: str, half: float) -> tuple[bool, float]:
-        """Whether a flapping node is silent now, and for how long it stays as it is."""
-        now = self._stage.seconds()
+        """Return whether a flapping node is silent now, and for how long."""
+        now = self._context.seconds()
         since = now - self._flapping.setdefault(key, now)
-        # A hair is added so that a wake-up at the very end of a phase counts as the next one.
+        # A small amount is added so that a wake-up at the end of a phase counts as the next one.
         phase = int((since + 1e-6) // half)
         return phase % 2 == 0, max(0.001, (phase + 1) * half - since)

@@ -1,11 +1,10 @@
-"""The kubelets of all machines: each pod on a node that works is started, run, ended, or let go.
+"""The kubelets of all machines: they start, run and terminate the pods of working nodes.
 
-A pod waits for its volumes (see `csi`), then for its containers to be created. One that may end,
-because its restart policy is not Always, ends after the time in its annotation
-`simulation.bayplan.io/runs-for` (a minute without it) with the code in
-`simulation.bayplan.io/exit-code`. One that is deleted ends after
-`simulation.bayplan.io/stops-in` (a second), but never takes longer than its grace period. A pod
-that does not fit into what is left of its node is refused, as a real kubelet does.
+A pod waits for its volumes (see `csi`), then for its containers to be created. A pod whose restart
+policy is not Always ends after the time in its annotation `simulation.bayplan.io/runs-for`
+(default: one minute) with the exit code in `simulation.bayplan.io/exit-code`. A deleted pod ends
+after `simulation.bayplan.io/stops-in` (default: one second), at most after its grace period. A pod
+that exceeds the node's free resources is refused, as by a real kubelet.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ import msgspec
 
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import (
     Controller,
+    ControllerContext,
     Delete,
     Edit,
     Plan,
+    RecordEvent,
     RequeueAfter,
-    Stage,
-    Tell,
     Update,
 )
 from bayplan.embedded.control.facts import TERMINAL, PodFacts, moment
-from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, NODES, PODS, View
+from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, NODES, PODS, StoreView
 from bayplan.embedded.nodes.fleet import Fleet
 from bayplan.kube.pods import Pod
 from bayplan.kube.quantity import milli_value, value
@@ -42,16 +41,16 @@ from bayplan.kube.resources import PODS as POD_COUNT
 _decode_pod = msgspec.json.Decoder(Pod).decode
 
 
-class Fitting:
+class AcceptedRequests:
     """Requests of the pods that kubelets have accepted."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: StoreView) -> None:
         self._view = view
         self._used: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-        self._counted: dict[Key, tuple[str, dict[str, int]]] = {}
+        self._counted: dict[ObjectKey, tuple[str, dict[str, int]]] = {}
 
-    def lacking(self, key: Key, pod: PodFacts) -> str | None:
-        """Count a pod in; if its node has too little of something, say of what instead."""
+    def lacking(self, key: ObjectKey, pod: PodFacts) -> str | None:
+        """Add a pod; if its node has too little of a resource, return which instead."""
         entry = self._view.store.get(key)
         if entry is None or key in self._counted:
             return None
@@ -63,19 +62,19 @@ class Fitting:
         self._count(key, pod.node, wanted)
         return None
 
-    def ensure(self, key: Key, pod: PodFacts) -> None:
-        """Count a pod that was accepted before; this process may be younger than the cluster."""
+    def ensure(self, key: ObjectKey, pod: PodFacts) -> None:
+        """Add a pod that was accepted before this process started."""
         entry = self._view.store.get(key)
         if entry is not None and key not in self._counted:
             self._count(key, pod.node, {**pod_requests(_decode_pod(entry.data)), POD_COUNT: 1})
 
-    def forget(self, key: Key) -> None:
-        """A pod has ended or is gone."""
+    def forget(self, key: ObjectKey) -> None:
+        """Remove a pod that has ended or is gone."""
         node, amounts = self._counted.pop(key, ("", {}))
         for name, amount in amounts.items():
             self._used[node][name] -= amount
 
-    def _count(self, key: Key, node: str, wanted: dict[str, int]) -> None:
+    def _count(self, key: ObjectKey, node: str, wanted: dict[str, int]) -> None:
         self._counted[key] = (node, wanted)
         for name, amount in wanted.items():
             self._used[node][name] += amount
@@ -93,7 +92,7 @@ _READINESS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersRe
 
 
 def creating(pod: JsonObject, now: str, host: str) -> JsonObject:
-    """The pod is on the node and waits for its volumes and images."""
+    """Set the status of a pod whose containers are being created."""
     waiting = {"waiting": {"reason": "ContainerCreating"}}
     status = pod["status"]
     status.update(phase="Pending", hostIP=host, hostIPs=[{"ip": host}], startTime=now)
@@ -102,7 +101,7 @@ def creating(pod: JsonObject, now: str, host: str) -> JsonObject:
 
 
 def running(pod: JsonObject, now: str, address: str) -> JsonObject:
-    """All containers run."""
+    """Set the status of a pod whose containers run."""
     state = {"running": {"startedAt": now}}
     status = pod["status"]
     status.update(phase="Running", podIP=address, podIPs=[{"ip": address}])
@@ -113,7 +112,7 @@ def running(pod: JsonObject, now: str, address: str) -> JsonObject:
 
 
 def ended(pod: JsonObject, now: str, exit_code: int) -> JsonObject:
-    """All containers have ended and will not start again."""
+    """Set the status of a pod whose containers have terminated."""
     reason = "Error" if exit_code else "Completed"
     before = _started(pod, now)
     state = {
@@ -133,13 +132,13 @@ def ended(pod: JsonObject, now: str, exit_code: int) -> JsonObject:
 
 
 def refused(pod: JsonObject, now: str, reason: str, message: str) -> JsonObject:
-    """The kubelet does not take the pod."""
+    """Set the status of a pod that the kubelet refuses."""
     pod["status"].update(phase="Failed", reason=reason, message=message, startTime=now)
     return pod
 
 
 def not_ready(pod: JsonObject, now: str) -> JsonObject:
-    """The pod's node was not heard of: nobody knows whether the pod is well."""
+    """Set the conditions of a pod whose node is unreachable."""
     for condition in pod["status"].get("conditions") or ():
         if condition["type"] == "Ready" and condition["status"] == "True":
             condition.update(status="False", reason="NodeNotReady", lastTransitionTime=now)
@@ -169,7 +168,7 @@ def _container(spec: JsonObject, state: JsonObject, *, ready: bool = False) -> J
 
 
 def _conditions(pod: JsonObject, now: str, held: dict[str, str], reason: str) -> JsonObject:
-    """Set the readiness conditions; one that stays as it was keeps its time."""
+    """Set the readiness conditions; unchanged ones keep their transition time."""
     status = pod["status"]
     before = {one["type"]: one for one in status.get("conditions") or ()}
     for type_ in _READINESS:
@@ -192,124 +191,124 @@ CREATE_SECONDS = 2.0
 RUN_SECONDS = 60.0
 STOP_SECONDS = 1.0
 STOPPED_CODE = 143
-"""With which code a container ends that is told to."""
+"""Exit code of a container that was stopped."""
 
 
-class Volumes(Protocol):
-    """Knows whether a pod's volumes are there."""
+class VolumeManager(Protocol):
+    """Knows whether a pod's volumes are attached."""
 
-    def ready(self, pod: PodFacts) -> bool:
-        """Whether everything that the pod mounts is attached to its node."""
+    def is_ready(self, pod: PodFacts) -> bool:
+        """Return whether all volumes of the pod are attached to its node."""
         ...
 
-    def concerned(self, change: Change) -> list[Key]:
-        """The pods that wait for what a change of a claim or an attachment brought."""
+    def concerned(self, change: WatchCacheEvent) -> list[ObjectKey]:
+        """Return the pods that a change of a claim or an attachment may concern."""
         ...
 
 
-class Kubelets(Controller[Key]):
-    """Keyed by pod."""
+class Kubelets(Controller[ObjectKey]):
+    """The kubelets of all nodes; keyed by pod."""
 
     name = "kubelet"
     storages = (PODS, CLAIMS, ATTACHMENTS)
 
-    def __init__(self, stage: Stage, fleet: Fleet, volumes: Volumes) -> None:
-        self._stage = stage
+    def __init__(self, context: ControllerContext, fleet: Fleet, volumes: VolumeManager) -> None:
+        self._context = context
         self._fleet = fleet
         self._volumes = volumes
-        self._fitting = Fitting(stage.view)
+        self._fitting = AcceptedRequests(context.view)
         self._starts: dict[str, float] = {}
         self._addresses = 0
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """Pods that have a node, or whose volumes came."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return bound pods, and pods whose volumes changed."""
         entry = change.entry
         if entry.key.storage != PODS:
             return self._volumes.concerned(change)
         if change.deleted or entry.fields.get("status.phase") in TERMINAL:
             self._starts.pop(entry.uid, None)
             self._fitting.forget(entry.key)
-            if change.deleted or not entry.deleting:
+            if change.deleted or not entry.is_terminating:
                 return ()
         return (entry.key,) if entry.fields.get("spec.nodeName") else ()
 
-    def decide(self, key: Key) -> Plan:
-        """The pod's next step, if its node works."""
-        pod = self._stage.view.pods.get(key)
+    def decide(self, key: ObjectKey) -> Plan:
+        """Return the pod's next step, if its node works."""
+        pod = self._context.view.pods.get(key)
         if pod is None or not pod.node or self._fleet.working(pod.node) is None:
             return []
-        if pod.status.start_time is not None and not pod.terminal:
+        if pod.status.start_time is not None and not pod.is_terminal:
             self._fitting.ensure(key, pod)
-        if pod.deleting:
+        if pod.is_terminating:
             return self._end_deleted(key, pod)
         if pod.phase == "Pending":
             return self._start(key, pod)
         return self._run(key, pod) if pod.phase == "Running" else []
 
-    def _end_deleted(self, key: Key, pod: PodFacts) -> Plan:
+    def _end_deleted(self, key: ObjectKey, pod: PodFacts) -> Plan:
         grace = pod.metadata.deletion_grace_period_seconds or 0
-        asked = moment(pod.metadata.deletion_timestamp) - grace
+        requested = moment(pod.metadata.deletion_timestamp) - grace
         stops = min(grace, _seconds(pod, STOPS_IN, STOP_SECONDS)) if pod.phase == "Running" else 0
-        left = asked + stops - self._stage.seconds()
+        left = requested + stops - self._context.seconds()
         if left > 0:
             return [RequeueAfter(left)]
-        last = [self._stopped(key)] if pod.metadata.finalizers and not pod.terminal else []
+        last = [self._stopped(key)] if pod.metadata.finalizers and not pod.is_terminal else []
         return [*last, Delete(key, pod.uid, 0)]
 
-    def _stopped(self, key: Key) -> Update:
-        """How a pod ended that was told to; only of one that is kept can anybody read it."""
-        now = self._stage.now()
+    def _stopped(self, key: ObjectKey) -> Update:
+        """Set the status of a stopped pod, if a finalizer keeps it."""
+        now = self._context.now()
         return self._status(key, lambda obj: ended(obj, now, STOPPED_CODE))
 
-    def _start(self, key: Key, pod: PodFacts) -> Plan:
+    def _start(self, key: ObjectKey, pod: PodFacts) -> Plan:
         if pod.status.start_time is None:
             return self._accept(key, pod)
-        if not self._volumes.ready(pod):
+        if not self._volumes.is_ready(pod):
             self._starts.pop(pod.uid, None)
             return []
-        now = self._stage.seconds()
-        starts = self._starts.setdefault(pod.uid, now + self._stage.about(CREATE_SECONDS))
+        now = self._context.seconds()
+        starts = self._starts.setdefault(pod.uid, now + self._context.about(CREATE_SECONDS))
         if now < starts:
             return [RequeueAfter(starts - now)]
-        told = Tell(key, "Started", "Started containers", source="kubelet")
-        return [self._status(key, self._running()), told]
+        event = RecordEvent(key, "Started", "Started containers", source="kubelet")
+        return [self._status(key, self._running()), event]
 
-    def _accept(self, key: Key, pod: PodFacts) -> Plan:
+    def _accept(self, key: ObjectKey, pod: PodFacts) -> Plan:
         lacking = self._fitting.lacking(key, pod)
-        now, host = self._stage.now(), _host(pod.node)
+        now, host = self._context.now(), _host(pod.node)
         if lacking is None:
             return [self._status(key, lambda obj: creating(obj, now, host))]
         reason, message = f"OutOf{lacking}", f"Node didn't have enough resource: {lacking}"
-        told = Tell(key, reason, message, "Warning", "kubelet")
+        event = RecordEvent(key, reason, message, "Warning", "kubelet")
         refuse = self._status(key, lambda obj: refused(obj, now, reason, message))
-        return [refuse, told]
+        return [refuse, event]
 
-    def _run(self, key: Key, pod: PodFacts) -> Plan:
+    def _run(self, key: ObjectKey, pod: PodFacts) -> Plan:
         if pod.spec.restart_policy == "Always":
             return self._recover(key, pod)
-        started = moment(pod.ready_since or pod.status.start_time or self._stage.now())
-        left = started + _seconds(pod, RUNS_FOR, RUN_SECONDS) - self._stage.seconds()
+        started = moment(pod.ready_since or pod.status.start_time or self._context.now())
+        left = started + _seconds(pod, RUNS_FOR, RUN_SECONDS) - self._context.seconds()
         if left > 0:
             return [*self._recover(key, pod), RequeueAfter(left)]
-        now, code = self._stage.now(), _exit_code(pod)
+        now, code = self._context.now(), _exit_code(pod)
         return [self._status(key, lambda obj: ended(obj, now, code))]
 
-    def _recover(self, key: Key, pod: PodFacts) -> Plan:
-        """A pod whose node was away is ready again once the node is back."""
-        return [] if pod.ready else [self._status(key, self._running())]
+    def _recover(self, key: ObjectKey, pod: PodFacts) -> Plan:
+        """Set a pod ready again whose node is back."""
+        return [] if pod.is_ready else [self._status(key, self._running())]
 
     def _running(self) -> Edit:
         self._addresses += 1
-        number, now = self._addresses, self._stage.now()
+        number, now = self._addresses, self._context.now()
         address = f"10.{64 + (number >> 16) % 64}.{number >> 8 & 255}.{number & 255}"
         return lambda obj: running(obj, now, address)
 
-    def _status(self, key: Key, edit: Edit) -> Update:
+    def _status(self, key: ObjectKey, edit: Edit) -> Update:
         return Update(key, edit, "status")
 
 
 def _seconds(pod: PodFacts, annotation: str, default: float) -> float:
-    """A duration in an annotation; what cannot be read is as if it were not there."""
+    """Return the duration in an annotation; the default if it is invalid."""
     text = pod.annotation(annotation)
     try:
         return parse_duration(text) if text else default
@@ -323,6 +322,6 @@ def _exit_code(pod: PodFacts) -> int:
 
 
 def _host(node: str) -> str:
-    """An address that is the same for the same node, in any run."""
+    """Return the same address for the same node in every run."""
     number = int(node.rpartition("-")[2]) if node.rpartition("-")[2].isdigit() else 1
     return f"10.0.{number >> 8 & 255}.{number & 255}"

@@ -1,4 +1,4 @@
-"""Machines as a cloud sells them, instance types in node groups; and those sold, instances."""
+"""Instance types, node groups and instances of the simulated cloud."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from bayplan.kube.meta import Quantity
 from bayplan.kube.nodes import Taint
 
 Cloud = Literal["sim", "aws", "gce", "azure", "openstack"]
-"""Whose machines they say they are: nodes' provider IDs begin so."""
+"""The provider whose ID format nodes use."""
 GROUP_LABEL = "simulation.bayplan.io/node-group"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 REGION_LABEL = "topology.kubernetes.io/region"
 TYPE_LABEL = "node.kubernetes.io/instance-type"
 GPU_LABEL = "simulation.bayplan.io/gpu"
-"""What groups whose machines have a GPU may say of it, among their labels."""
+"""The label of nodes with a GPU."""
 REGION = "sim"
 
 State = Literal["creating", "running", "failed"]
@@ -25,7 +25,7 @@ ErrorCode = Literal["", "OUT_OF_STOCK"]
 
 
 class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
-    """A size of machine, and its price."""
+    """An instance type: its resources and its price."""
 
     name: str
     cpu: Quantity = "4"
@@ -35,10 +35,10 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
     resources: dict[str, Quantity] = {}
     """Further resources, such as `nvidia.com/gpu`."""
     price: float = 0.0
-    """What an instance costs an hour."""
+    """Price per hour."""
 
     def capacity(self) -> dict[str, str]:
-        """The resources of a node of this type."""
+        """Return the capacity of a node of this type."""
         named = {
             "cpu": self.cpu,
             "memory": self.memory,
@@ -53,38 +53,39 @@ class GroupDriver(msgspec.Struct, frozen=True, kw_only=True):
     """A CSI driver on the nodes of a group."""
 
     limit: int | None = None
-    """What CSINode says; None publishes no limit."""
+    """The limit in CSINode; None publishes no limit."""
     real_limit: int | None = None
-    """What the machine can really attach; None if there is no end to it."""
+    """The limit of the machine; None if it has none."""
     delay: float = 10.0
-    """From the node's registration to the driver's."""
+    """Seconds from the node's registration to the driver's."""
     registers: bool = True
 
 
-class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Equal machines that are bought and given back together."""
+class SimulatedNodeGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A node group of equal instances."""
 
     name: str
     instance_type: InstanceType
     minimum: int = 0
     maximum: int = 1000
     count: int = 0
-    """How many there are at the start."""
+    """Number of instances at the start."""
     cloud: Cloud = "sim"
     zones: tuple[str, ...] = ("zone-a",)
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     allocatable: dict[str, Quantity] = {}
-    """What nodes publish in `status.allocatable` beyond the resources of their type."""
+    """Entries of `status.allocatable` beyond the resources of the type."""
     start_seconds: float = 30.0
-    """From the purchase to the registration of the node."""
+    """Seconds from the creation of an instance to the registration of its node."""
     drivers: dict[str, GroupDriver] = {}
     options: dict[str, float | bool] = {}
-    """How it wants to be scaled where that is not as an autoscaler does by default, by the names of
-    `nodegroups.GroupOptions`."""
+    """Scaling options that differ from the autoscaler's defaults, by the field names of
+    `nodegroups.GroupOptions`.
+    """
 
     def node_labels(self, name: str, zone: str) -> dict[str, str]:
-        """The labels of one of its nodes."""
+        """Return the labels of one of its nodes."""
         return {
             "kubernetes.io/hostname": name,
             "kubernetes.io/os": "linux",
@@ -97,37 +98,37 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def node_allocatable(self) -> dict[str, str]:
-        """What the scheduler may use of one of its nodes."""
+        """Return the allocatable resources of one of its nodes."""
         extra = {name: str(amount) for name, amount in self.allocatable.items()}
         return self.instance_type.capacity() | extra
 
 
 @dataclass(slots=True)
-class Instance:
-    """A machine that was bought."""
+class SimulatedInstance:
+    """An instance of the simulated cloud."""
 
     name: str
-    group: NodeGroup
+    group: SimulatedNodeGroup
     zone: str
     launched: float
-    """When it was bought, in seconds since the epoch."""
+    """When it was created, in seconds since the epoch."""
     starts: float | None
     """When its node registers; None if it never does."""
     state: State = "creating"
     error: str = ""
-    """Why it could not be had, if it could not."""
+    """Why it could not be created; empty if it could."""
     error_code: ErrorCode = ""
 
     @property
     def provider_id(self) -> str:
-        """How its node names it."""
+        """The provider ID of its node."""
         return f"{self.group.cloud}://{self.group.name}/{self.name}"
 
 
-def sold_as(provider_id: str) -> tuple[str, str] | None:
-    """The group and the name of the instance that a node names; None if it is none of ours.
+def instance_of(provider_id: str) -> tuple[str, str] | None:
+    """Return the group and the name of the instance of a provider ID; None if it is not ours.
 
-    Real ones of the same clouds are told apart: they have no or more parts.
+    IDs of real instances of the same providers have fewer or more parts.
     """
     cloud, _, rest = provider_id.partition("://")
     group, _, name = rest.partition("/")

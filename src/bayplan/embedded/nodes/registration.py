@@ -1,26 +1,26 @@
-"""Nodes register, become ready a moment later, and are deleted when their machines are gone."""
+"""Nodes register, become ready, and are deleted with their machines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import (
     Controller,
+    ControllerContext,
     Create,
     Delete,
     Plan,
+    RecordEvent,
     RequeueAfter,
-    Stage,
-    Tell,
     Update,
 )
 from bayplan.embedded.control.facts import moment
 from bayplan.embedded.control.view import LEASES, NODES
-from bayplan.embedded.nodes.fleet import Fleet, Machine
-from bayplan.embedded.nodes.machines import Instance, sold_as
+from bayplan.embedded.nodes.fleet import Fleet, SimulatedMachine
+from bayplan.embedded.nodes.machines import SimulatedInstance, instance_of
 from bayplan.kube.times import micro_time
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -36,8 +36,8 @@ _WELL = {
 }
 
 
-def node_object(instance: Instance, now: str) -> JsonObject:
-    """A node that has just registered and is not ready yet."""
+def node_object(instance: SimulatedInstance, now: str) -> JsonObject:
+    """Return a new node that is not ready yet."""
     group = instance.group
     taints: list[JsonObject] = [{"key": NOT_READY, "effect": "NoSchedule"}]
     for taint in group.taints:
@@ -60,21 +60,21 @@ def node_object(instance: Instance, now: str) -> JsonObject:
 
 
 def conditions(now: str, *, ready: bool) -> list[JsonObject]:
-    """What a kubelet that works says of itself."""
+    """Return the conditions of a node whose kubelet works."""
     found = [_condition(type_, "False", _WELL[type_], now) for type_ in _PRESSURES]
     reason = "KubeletReady" if ready else "KubeletNotReady"
     return [*found, _condition("Ready", "True" if ready else "False", reason, now)]
 
 
 def unknown_conditions(now: str) -> list[JsonObject]:
-    """What is known of a node that has not been heard of."""
+    """Return the conditions of an unreachable node."""
     reason = "NodeStatusUnknown"
-    said = "Kubelet stopped posting node status."
-    return [_condition(type_, "Unknown", reason, now, said) for type_ in (*_PRESSURES, "Ready")]
+    message = "Kubelet stopped posting node status."
+    return [_condition(type_, "Unknown", reason, now, message) for type_ in (*_PRESSURES, "Ready")]
 
 
 def condition_status(node: JsonObject, type_: str) -> str:
-    """True, False or Unknown; empty if the node says nothing of it."""
+    """Return True, False or Unknown; empty without the condition."""
     for condition in (node.get("status") or {}).get("conditions") or ():
         if condition.get("type") == type_:
             return str(condition.get("status"))
@@ -82,7 +82,7 @@ def condition_status(node: JsonObject, type_: str) -> str:
 
 
 def with_conditions(node: JsonObject, wanted: list[JsonObject]) -> JsonObject:
-    """The node with these conditions; one that stays as it was keeps its time."""
+    """Return the node with these conditions; unchanged ones keep their transition time."""
     status = node.setdefault("status", {})
     before = {one["type"]: one for one in status.get("conditions") or ()}
     for one in wanted:
@@ -96,7 +96,7 @@ def with_conditions(node: JsonObject, wanted: list[JsonObject]) -> JsonObject:
 
 
 def lease_object(node: str, uid: str, renewed: str) -> JsonObject:
-    """The lease by which a kubelet says that it is alive."""
+    """Return the lease of a node."""
     owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
     return {
         "metadata": {"name": node, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]},
@@ -108,12 +108,12 @@ def lease_object(node: str, uid: str, renewed: str) -> JsonObject:
     }
 
 
-def _condition(type_: str, status: str, reason: str, now: str, said: str = "") -> JsonObject:
+def _condition(type_: str, status: str, reason: str, now: str, message: str = "") -> JsonObject:
     return {
         "type": type_,
         "status": status,
         "reason": reason,
-        "message": said or f"kubelet reports {reason}",
+        "message": message or f"kubelet reports {reason}",
         "lastHeartbeatTime": now,
         "lastTransitionTime": now,
     }
@@ -135,67 +135,70 @@ def _info(name: str) -> JsonObject:
 
 
 READY_SECONDS = 2.0
-"""From registration to readiness: the network plugin and the like."""
+"""Seconds from registration to readiness: the network plugin and the like."""
 
 
-class Registration(Controller[str]):
-    """Keyed by node name."""
+class NodeRegistration(Controller[str]):
+    """Registers nodes; keyed by node name."""
 
     name = "kubelet"
     storages = (NODES,)
 
-    def __init__(self, stage: Stage, fleet: Fleet) -> None:
-        self._stage = stage
+    def __init__(self, context: ControllerContext, fleet: Fleet) -> None:
+        self._context = context
         self._fleet = fleet
 
-    def notice(self, change: Change) -> Iterable[str]:
-        """Nodes by their names."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[str]:
+        """Return the node's name."""
         return (change.entry.key.name,)
 
     def decide(self, key: str) -> Plan:
         """Register, report, or clean up."""
-        node = self._stage.view.get(NODES, "", key)
+        node = self._context.view.get(NODES, "", key)
         machine = self._fleet.find(key)
         if machine is None:
             return _clean_up(key, node)
-        if not machine.up:
+        if not machine.is_up:
             return []
         if node is None:
             return self._register(machine)
         machine.registered = True
         return self._report(machine, node) + self._ensure_lease(key, node)
 
-    def _register(self, machine: Machine) -> Plan:
+    def _register(self, machine: SimulatedMachine) -> Plan:
         if machine.registered:
             return []
-        return [Create(NODES, node_object(machine.instance, self._stage.now()))]
+        return [Create(NODES, node_object(machine.instance, self._context.now()))]
 
-    def _report(self, machine: Machine, node: JsonObject) -> Plan:
+    def _report(self, machine: SimulatedMachine, node: JsonObject) -> Plan:
         status = condition_status(node, "Ready")
         if status == "True":
             return []
         left = moment(node["metadata"]["creationTimestamp"]) + READY_SECONDS
-        left -= self._stage.seconds()
+        left -= self._context.seconds()
         if left > 0:
             return [RequeueAfter(left)]
-        now, key = self._stage.now(), Key(NODES, "", machine.name)
+        now, key = self._context.now(), ObjectKey(NODES, "", machine.name)
 
         def ready(obj: JsonObject) -> JsonObject:
             return with_conditions(obj, conditions(now, ready=True))
 
-        said = f"Node {machine.name} status is now: NodeReady"
-        return [Update(key, ready, "status"), Tell(key, "NodeReady", said, source="kubelet")]
+        message = f"Node {machine.name} status is now: NodeReady"
+        return [
+            Update(key, ready, "status"),
+            RecordEvent(key, "NodeReady", message, source="kubelet"),
+        ]
 
     def _ensure_lease(self, name: str, node: JsonObject) -> Plan:
-        if self._stage.view.store.get(Key(LEASES, LEASE_NAMESPACE, name)) is not None:
+        if self._context.view.store.get(ObjectKey(LEASES, LEASE_NAMESPACE, name)) is not None:
             return []
-        renewed = micro_time(self._stage.clock.now())
+        renewed = micro_time(self._context.clock.now())
         return [Create(LEASES, lease_object(name, node["metadata"]["uid"], renewed))]
 
 
 def _clean_up(name: str, node: JsonObject | None) -> Plan:
-    """A cloud's node goes when its machine is gone; a node that somebody made by hand stays."""
-    sold = None if node is None else sold_as((node.get("spec") or {}).get("providerID") or "")
-    if node is None or sold is None or sold[1] != name:
+    """Delete a node whose machine is gone; a node that was created by hand stays."""
+    found = None if node is None else instance_of((node.get("spec") or {}).get("providerID") or "")
+    if node is None or found is None or found[1] != name:
         return []
-    return [Delete(Key(NODES, "", name), node["metadata"]["uid"])]
+    return [Delete(ObjectKey(NODES, "", name), node["metadata"]["uid"])]

@@ -1,12 +1,11 @@
-"""Taints that follow a node's conditions, and the eviction of pods that do not tolerate them.
+"""Taints by node conditions, and eviction of pods that do not tolerate them.
 
-`not-ready` while Ready is False, `unreachable` while it is Unknown, each both to keep new pods away
-(NoSchedule) and to evict those that do not tolerate it for long (NoExecute); `unschedulable` while
-the node is cordoned.
+`not-ready` while Ready is False, `unreachable` while it is Unknown, each with the effects
+NoSchedule and NoExecute; `unschedulable` while the node is cordoned.
 
-A toleration with `tolerationSeconds` lets it stay that long after the taint was added; if several
-tolerations match, the shortest counts. A taint that goes in time saves the pod. Pods whose node is
-gone altogether are deleted at once, since no kubelet will ever end them.
+A toleration with `tolerationSeconds` delays the eviction by that time after the taint was added; of
+several matching tolerations the shortest counts. If the taint is removed in time, the pod stays.
+Pods of deleted nodes are deleted at once, since no kubelet will ever end them.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import (
     Controller,
+    ControllerContext,
     Delete,
     Plan,
+    RecordEvent,
     RequeueAfter,
-    Stage,
-    Tell,
     Update,
 )
 from bayplan.embedded.control.facts import PodFacts, moment
@@ -40,30 +39,30 @@ _BY_READY = {"False": NOT_READY, "Unknown": UNREACHABLE}
 _OURS = (NOT_READY, UNREACHABLE, UNSCHEDULABLE)
 
 
-class Taints(Controller[str]):
-    """Keyed by node."""
+class NodeTaints(Controller[str]):
+    """Sets the taints of nodes; keyed by node."""
 
     name = "node-taints"
     storages = (NODES,)
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
 
-    def notice(self, change: Change) -> Iterable[str]:
-        """Every change of a node."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[str]:
+        """Return every changed node."""
         return () if change.deleted else (change.entry.key.name,)
 
     def decide(self, key: str) -> Plan:
-        """Set the taints that the node should have and has not, and the other way round."""
-        node = self._stage.view.get(NODES, "", key)
+        """Add and remove taints as the node's state requires."""
+        node = self._context.view.get(NODES, "", key)
         if node is None or _pairs(node) == wanted_taints(node):
             return []
-        now = self._stage.now()
-        return [Update(Key(NODES, "", key), lambda obj: retainted(obj, now))]
+        now = self._context.now()
+        return [Update(ObjectKey(NODES, "", key), lambda obj: with_wanted_taints(obj, now))]
 
 
 def wanted_taints(node: JsonObject) -> set[tuple[str, str]]:
-    """The taints, of those that are ours to set, that a node's state asks for."""
+    """Return the taints that a node's state requires."""
     wanted: set[tuple[str, str]] = set()
     unwell = _BY_READY.get(condition_status(node, "Ready"))
     if unwell:
@@ -73,8 +72,8 @@ def wanted_taints(node: JsonObject) -> set[tuple[str, str]]:
     return wanted
 
 
-def retainted(node: JsonObject, now: str) -> JsonObject:
-    """The node with the taints that its state asks for; others stay."""
+def with_wanted_taints(node: JsonObject, now: str) -> JsonObject:
+    """Return the node with the taints that its state requires; others stay."""
     spec, wanted = node.setdefault("spec", {}), wanted_taints(node)
     kept = [
         one
@@ -97,24 +96,24 @@ def _pairs(node: JsonObject) -> set[tuple[str, str]]:
 
 
 ABSENT_SECONDS = 40.0
-"""How long a pod may be on a node that is not there: it may be about to register."""
+"""How long a pod may be on a node that does not exist: it may register soon."""
 _TAINTED = ("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")
 _ABSENT = ("DeletionByPodGC", "PodGC: node no longer exists")
 
 
-class Eviction(Controller[Key]):
-    """Keyed by pod."""
+class TaintEviction(Controller[ObjectKey]):
+    """Evicts pods by taints; keyed by pod."""
 
     name = "taint-eviction"
     storages = (NODES, PODS)
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._absent: dict[Key, float] = {}
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._absent: dict[ObjectKey, float] = {}
         self._tainted: set[str] = set()
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """Pods of nodes whose taints changed or that are gone; new pods on such nodes."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return pods of tainted or deleted nodes, and new pods on such nodes."""
         entry = change.entry
         if entry.key.storage == PODS:
             return self._notice_pod(change)
@@ -124,47 +123,47 @@ class Eviction(Controller[Key]):
         (self._tainted.add if has else self._tainted.discard)(entry.key.name)
         if not (had or has or change.deleted):
             return ()
-        return [key for key, _ in self._stage.view.pods_on(entry.key.name)]
+        return [key for key, _ in self._context.view.pods_on(entry.key.name)]
 
-    def _notice_pod(self, change: Change) -> Iterable[Key]:
+    def _notice_pod(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
         entry = change.entry
         node = entry.fields.get("spec.nodeName", "")
         if change.deleted or not node:
             return ()
-        present = self._stage.view.store.get(Key(NODES, "", node)) is not None
+        present = self._context.view.store.get(ObjectKey(NODES, "", node)) is not None
         return () if present and node not in self._tainted else (entry.key,)
 
-    def decide(self, key: Key) -> Plan:
-        """Evict the pod, or say when to look again."""
-        pod = self._stage.view.pods.get(key)
+    def decide(self, key: ObjectKey) -> Plan:
+        """Evict the pod, or requeue it."""
+        pod = self._context.view.pods.get(key)
         if pod is None or not pod.node:
             self._absent.pop(key, None)
             return []
-        node = self._stage.view.get(NODES, "", pod.node)
+        node = self._context.view.get(NODES, "", pod.node)
         if node is None:
             return self._orphaned(key, pod)
         self._absent.pop(key, None)
         return self._tainted_node(key, pod, _evicting(node))
 
-    def _tainted_node(self, key: Key, pod: PodFacts, taints: list[JsonObject]) -> Plan:
-        if not taints or pod.deleting or pod.terminal:
+    def _tainted_node(self, key: ObjectKey, pod: PodFacts, taints: list[JsonObject]) -> Plan:
+        if not taints or pod.is_terminating or pod.is_terminal:
             return []
         leaves = min(self._leaves(pod, taint) for taint in taints)
-        left = leaves - self._stage.seconds()
+        left = leaves - self._context.seconds()
         if left == float("inf"):
             return []
         if left > 0:
             return [RequeueAfter(left)]
-        now = self._stage.now()
-        said = f"Marking for deletion Pod {key.namespace}/{key.name}"
+        now = self._context.now()
+        message = f"Marking for deletion Pod {key.namespace}/{key.name}"
         return [
-            Tell(key, "TaintManagerEviction", said, source="taint-eviction-controller"),
+            RecordEvent(key, "TaintManagerEviction", message, source="taint-eviction-controller"),
             Update(key, lambda obj: _disrupted(obj, now, *_TAINTED), "status"),
             Delete(key, pod.uid),
         ]
 
     def _leaves(self, pod: PodFacts, taint: JsonObject) -> float:
-        """When a taint makes a pod leave; never if it is tolerated without end."""
+        """Return when a taint evicts a pod; None if it is tolerated forever."""
         typed = Taint(key=taint["key"], effect="NoExecute", value=taint.get("value") or "")
         matching = [one for one in pod.spec.tolerations or () if tolerates(one, typed)]
         if not matching:
@@ -174,16 +173,16 @@ class Eviction(Controller[Key]):
         if not limits:
             return float("inf")
         added = taint.get("timeAdded")
-        return (moment(added) if added else self._stage.seconds()) + max(0, min(limits))
+        return (moment(added) if added else self._context.seconds()) + max(0, min(limits))
 
-    def _orphaned(self, key: Key, pod: PodFacts) -> Plan:
-        since = self._absent.setdefault(key, self._stage.seconds())
-        left = since + ABSENT_SECONDS - self._stage.seconds()
+    def _orphaned(self, key: ObjectKey, pod: PodFacts) -> Plan:
+        since = self._absent.setdefault(key, self._context.seconds())
+        left = since + ABSENT_SECONDS - self._context.seconds()
         if left > 0:
             return [RequeueAfter(left)]
         del self._absent[key]
-        now = self._stage.now()
-        failed = [] if pod.terminal else [Update(key, lambda obj: _lost(obj, now), "status")]
+        now = self._context.now()
+        failed = [] if pod.is_terminal else [Update(key, lambda obj: _lost(obj, now), "status")]
         return [*failed, Delete(key, pod.uid, 0)]
 
 
@@ -193,7 +192,7 @@ def _evicting(node: JsonObject) -> list[JsonObject]:
 
 
 def _lost(pod: JsonObject, now: str) -> JsonObject:
-    """Nobody will ever say how it ended, so it has failed."""
+    """Set a pod to Failed: its node is gone."""
     pod["status"]["phase"] = "Failed"
     return _disrupted(pod, now, *_ABSENT)
 

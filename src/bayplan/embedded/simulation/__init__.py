@@ -1,1 +1,1 @@
-"""The whole cluster: read from a file, wired together, run on the wall or in virtual time."""
+"""The simulated cluster: cluster file, wiring, schedule, log and report."""

@@ -1,12 +1,9 @@
-"""The log of a run: a line for every change, for people, and a digest of all, for machines.
+"""The log of a run: a line for every change, and a digest of all changes.
 
-Of every object a few facts are told: phase, node, conditions, taints, counts; of an event what it
-says. Only those that a change changed are worth a word.
-
-A line says when, what happened to which object, and what that came to. The digest covers the time,
-the resource version, the object and its bytes, so that two runs whose digests are the same are the
-same to the byte; only of objects that hold keys and certificates, which no seed can give, the bytes
-are left out.
+A line has the time, the object, the change, and those of a few facts that it changed: phase, node,
+conditions, taints, counts; for an event its message. The digest covers the time, the resource
+version, the object and its bytes, so that two runs with equal digests are equal to the byte. The
+bytes of objects with keys and certificates are left out, since no seed determines them.
 """
 
 from __future__ import annotations
@@ -18,8 +15,8 @@ from typing import TextIO
 
 import msgspec
 
-from bayplan.embedded.apiserver.store.entry import Entry
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import StoreEntry
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.kube.meta import Struct
 
 
@@ -30,8 +27,8 @@ class _Condition(Struct):
 
     def text(self) -> str:
         """Whether it holds, and why not."""
-        why = f" ({self.message})" if self.message and self.status != "True" else ""
-        return " ".join(f"{self.status}{why}".split())
+        detail = f" ({self.message})" if self.message and self.status != "True" else ""
+        return " ".join(f"{self.status}{detail}".split())
 
 
 class _Taint(Struct):
@@ -64,7 +61,7 @@ class _About(Struct):
     name: str = ""
 
 
-class _Told(Struct):
+class _EventFacts(Struct):
     spec: _Spec | None = None
     status: _Status | None = None
     involved_object: _About | None = None
@@ -73,11 +70,11 @@ class _Told(Struct):
     count: int | None = None
 
 
-_decode = msgspec.json.Decoder(_Told).decode
+_decode = msgspec.json.Decoder(_EventFacts).decode
 
 
-def tell(change: Change) -> str:
-    """What a change came to; nothing if there is nothing worth telling."""
+def describe_change(change: WatchCacheEvent) -> str:
+    """Return the facts that a change changed; empty if there are none to log."""
     if change.deleted:
         return ""
     after = _facts(change.entry)
@@ -87,26 +84,26 @@ def tell(change: Change) -> str:
     return ", ".join(news + gone)
 
 
-def _facts(entry: Entry) -> dict[str, str]:
+def _facts(entry: StoreEntry) -> dict[str, str]:
     try:
-        told = _decode(entry.data)
+        fields = _decode(entry.data)
     except msgspec.DecodeError:
-        return {}  # of a kind whose fields are of other types
-    if told.involved_object is not None:
-        return _event(told, told.involved_object)
-    return _of_spec(told.spec or _Spec()) | _of_status(told.status or _Status())
+        return {}  # a kind whose fields have other types
+    if fields.involved_object is not None:
+        return _event(fields, fields.involved_object)
+    return _of_spec(fields.spec or _Spec()) | _of_status(fields.status or _Status())
 
 
-def _event(told: _Told, about: _About) -> dict[str, str]:
+def _event(event: _EventFacts, about: _About) -> dict[str, str]:
     place = f"{about.namespace}/{about.name}".removeprefix("/")
-    times = f" ({told.count} times)" if told.count and told.count > 1 else ""
-    said = f"of {about.kind} {place}: {told.message}{times}"
-    return {told.reason or "Event": " ".join(said.split())}
+    times = f" ({event.count} times)" if event.count and event.count > 1 else ""
+    text = f"of {about.kind} {place}: {event.message}{times}"
+    return {event.reason or "Event": " ".join(text.split())}
 
 
 def _of_spec(spec: _Spec) -> dict[str, str]:
     taints = ", ".join(f"{one.key}:{one.effect}" for one in spec.taints or ())
-    return _said(
+    return _non_empty(
         node=spec.node_name,
         replicas=spec.replicas,
         volume=spec.volume_name,
@@ -117,7 +114,7 @@ def _of_spec(spec: _Spec) -> dict[str, str]:
 
 
 def _of_status(status: _Status) -> dict[str, str]:
-    counts = _said(
+    counts = _non_empty(
         phase=status.phase,
         attached=status.attached,
         ready=status.ready_replicas,
@@ -128,7 +125,7 @@ def _of_status(status: _Status) -> dict[str, str]:
     return counts | {one.type: one.text() for one in status.conditions or ()}
 
 
-def _said(**facts: object) -> dict[str, str]:
+def _non_empty(**facts: object) -> dict[str, str]:
     return {name: str(value) for name, value in facts.items() if value not in (None, "")}
 
 
@@ -144,7 +141,7 @@ _WITH_KEYS = frozenset(
 
 
 class RunLog:
-    """Listens to a store."""
+    """Logs the changes of a store."""
 
     def __init__(self, now: Callable[[], float], out: TextIO | None = None) -> None:
         self._now = now
@@ -153,8 +150,8 @@ class RunLog:
         self.lines = 0
         self.counts: Counter[str] = Counter()
 
-    def observe(self, change: Change) -> None:
-        """Note a change."""
+    def observe(self, change: WatchCacheEvent) -> None:
+        """Log a change."""
         key, now = change.entry.key, self._now()
         data = b"" if key.storage in _WITH_KEYS else change.entry.data
         content = hashlib.sha256(data).hexdigest()[:16]
@@ -164,18 +161,18 @@ class RunLog:
         self.lines += 1
         self.counts[f"{change.type} {key.storage}"] += 1
         if self._out is not None:
-            told = tell(change)
-            what = f"{_WORDS[change.type]} {key.storage} {place}{told and ': '}{told}"
+            facts = describe_change(change)
+            what = f"{_WORDS[change.type]} {key.storage} {place}{facts and ': '}{facts}"
             self._out.write(f"{_moment(now)} {what} [{change.revision} {content}]\n")
 
     @property
     def digest(self) -> str:
-        """The digest of everything so far."""
+        """Return the digest of all changes so far."""
         return self._digest.hexdigest()
 
 
 def _moment(seconds: float) -> str:
-    """Days, hours, minutes and seconds since the beginning."""
+    """Return days, hours, minutes and seconds since the start."""
     minutes, left = divmod(round(seconds, 3), 60)
     hours, minutes = divmod(int(minutes), 60)
     days, hours = divmod(hours, 24)

@@ -1,4 +1,4 @@
-"""How a simulated cluster stands, in numbers, and the pods that do not get on."""
+"""The state of a simulated cluster in numbers, with its unbound and stuck pods."""
 
 from __future__ import annotations
 
@@ -6,96 +6,100 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.faults import Fault
-from bayplan.embedded.control.view import CLAIMS, CSI_NODES, EVENTS, NODES, View
+from bayplan.embedded.control.view import CLAIMS, CSI_NODES, EVENTS, NODES, StoreView
 from bayplan.embedded.csi.volumes import phase
 from bayplan.embedded.nodes.registration import condition_status
 from bayplan.embedded.simulation.simulation import Simulation
-from bayplan.kube.attachlimits import keys_of, limit_in
+from bayplan.kube.attachlimits import attach_limit_keys, parse_attach_limit
 
 PATIENCE_SECONDS = 3.0
-"""A scheduler that is there has said something about a pod by then."""
+"""Time after which a running scheduler has set a pod's PodScheduled condition."""
 DEFAULT_SCHEDULER = "default-scheduler"
 STARTING_SECONDS = 15.0
-"""A pod whose volumes are attached has started by then."""
+"""Time after which a pod with attached volumes has started."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A pod without a node, and what was said about it."""
+class UnboundPod:
+    """A pod without a node, and the scheduler's message."""
 
-    key: Key
-    said: str
+    key: ObjectKey
+    message: str
     owner: str = ""
-    """Who made it, with others like it."""
+    """Its owner, for grouping."""
     untried: bool = False
-    """Whether nobody seems to schedule it."""
+    """Whether no scheduler seems to process it."""
     scheduler: str = ""
-    """The scheduler that it asks for, if that is not the default one."""
+    """Its scheduler's name, if that is not the default one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
-    """A pod that has a node and neither runs there nor goes, and why."""
+class StuckPod:
+    """A bound pod that neither runs nor terminates, and the reason."""
 
-    key: Key
+    key: ObjectKey
     node: str
-    why: str
+    reason: str
     owner: str = ""
 
 
-def waiting(simulation: Simulation) -> list[Waiting]:
-    """The pods without a node, in order."""
+def unbound_pods(simulation: Simulation) -> list[UnboundPod]:
+    """Return the pods without a node, sorted."""
     found = []
     for key, pod in sorted(simulation.view.pods.items()):
-        if pod.node or pod.terminal:
+        if pod.node or pod.is_terminal:
             continue
         condition = pod.condition("PodScheduled")
-        said = (condition.message or condition.reason or "") if condition is not None else ""
-        age = simulation.stage.seconds() - moment(pod.metadata.creation_timestamp)
+        message = (condition.message or condition.reason or "") if condition is not None else ""
+        age = simulation.context.seconds() - moment(pod.metadata.creation_timestamp)
         untried = condition is None and age >= PATIENCE_SECONDS
-        asked = pod.spec.scheduler_name
-        scheduler = "" if asked == DEFAULT_SCHEDULER else asked
-        found.append(Waiting(key, said, _owner(pod), untried, scheduler))
+        requested = pod.spec.scheduler_name
+        scheduler = "" if requested == DEFAULT_SCHEDULER else requested
+        found.append(UnboundPod(key, message, _owner(pod), untried, scheduler))
     return found
 
 
-def stuck(simulation: Simulation) -> list[Stuck]:
-    """The pods that should run or be gone and are not, in order."""
-    late = [(key, pod) for key, pod in simulation.view.pods.items() if _held_up(pod)]
-    said = _warnings(simulation) if late else {}
+def stuck_pods(simulation: Simulation) -> list[StuckPod]:
+    """Return the bound pods that should run or be gone and are not, sorted."""
+    late = [(key, pod) for key, pod in simulation.view.pods.items() if _is_stuck(pod)]
+    warnings = _warnings(simulation) if late else {}
     found = []
     for key, pod in sorted(late):
-        why = _why(simulation, pod, said.get(pod.uid, ""))
-        if why:
-            found.append(Stuck(key, pod.node, why, _owner(pod)))
+        detail = _stuck_reason(simulation, pod, warnings.get(pod.uid, ""))
+        if detail:
+            found.append(StuckPod(key, pod.node, detail, _owner(pod)))
     return found
 
 
-def _held_up(pod: PodFacts) -> bool:
-    return bool(pod.node) and not pod.terminal and (pod.deleting or pod.phase == "Pending")
+def _is_stuck(pod: PodFacts) -> bool:
+    return bool(pod.node) and not pod.is_terminal and (pod.is_terminating or pod.phase == "Pending")
 
 
-def _why(simulation: Simulation, pod: PodFacts, said: str) -> str:
-    now = simulation.stage.seconds()
-    if pod.deleting:
+def _stuck_reason(simulation: Simulation, pod: PodFacts, message: str) -> str:
+    now = simulation.context.seconds()
+    if pod.is_terminating:
         late = now > moment(pod.metadata.deletion_timestamp) + PATIENCE_SECONDS
-        return f"cannot go: {_unheard(simulation, pod.node) or _held(pod)}" if late else ""
-    if said:
-        return said
+        return f"cannot go: {_silence_reason(simulation, pod.node) or _held(pod)}" if late else ""
+    if message:
+        return message
     scheduled = pod.condition("PodScheduled")
     since = scheduled.last_transition_time if scheduled is not None else None
     if now - moment(since or pod.metadata.creation_timestamp) < STARTING_SECONDS:
         return ""
-    return _unheard(simulation, pod.node) or _unbound(simulation, pod) or "waits for its volumes"
+    return (
+        _silence_reason(simulation, pod.node)
+        or _unbound(simulation, pod)
+        or "waiting for its volumes"
+    )
 
 
-def _unheard(simulation: Simulation, node: str) -> str:
+def _silence_reason(simulation: Simulation, node: str) -> str:
     if simulation.view.get(NODES, "", node) is None:
         return f"there is no node {node}"
-    return "" if simulation.fleet.working(node) else f"{node} is not heard of"
+    return "" if simulation.fleet.working(node) else f"the kubelet of {node} is silent"
 
 
 def _held(pod: PodFacts) -> str:
@@ -112,27 +116,35 @@ def _unbound(simulation: Simulation, pod: PodFacts) -> str:
 
 
 def _warnings(simulation: Simulation) -> dict[str, str]:
-    """What was last complained of, by the UID of whom it is about."""
+    """Return the last warning event by the UID of its object."""
     found: dict[str, tuple[str, str]] = {}
     for event in simulation.view.all(EVENTS):
         if event.get("type") != "Warning":
             continue
         uid = (event.get("involvedObject") or {}).get("uid") or ""
         when = event.get("lastTimestamp") or ""
-        said = f"{event.get('reason')}: {event.get('message') or ''}"
-        found[uid] = max(found.get(uid, ("", "")), (when, said))
-    return {uid: said for uid, (_, said) in found.items()}
+        message = f"{event.get('reason')}: {event.get('message') or ''}"
+        found[uid] = max(found.get(uid, ("", "")), (when, message))
+    return {uid: message for uid, (_, message) in found.items()}
 
 
 def _owner(pod: PodFacts) -> str:
     return pod.controller.name if pod.controller is not None else ""
 
 
-__all__ = ["Booting", "NodeLine", "Stuck", "Summary", "Waiting", "driver_limits", "summarize"]
+__all__ = [
+    "BootingInstance",
+    "NodeSummary",
+    "SimulationSummary",
+    "StuckPod",
+    "UnboundPod",
+    "driver_limits",
+    "summarize",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class NodeLine:
+class NodeSummary:
     """One node."""
 
     name: str
@@ -140,89 +152,89 @@ class NodeLine:
     ready: str
     pods: int
     volumes: dict[str, tuple[int, int | None]]
-    """By driver: attached, and the limit that CSINode says or the node publishes (None: none)."""
+    """By driver: attached volumes, and the limit of CSINode or of the node (None: none)."""
     cordoned: bool = False
     silent: float | None = None
-    """For how many seconds its kubelet has been silent, if it is."""
+    """For how many seconds its kubelet has been silent; None if it works."""
 
 
 @dataclass(frozen=True, slots=True)
-class Booting:
-    """An instance that was bought and is no node yet."""
+class BootingInstance:
+    """An instance whose node has not registered yet."""
 
     name: str
     group: str
     left: float | None
-    """Seconds until it is there; None if nobody knows."""
+    """Seconds until it registers; None if unknown."""
     error: str = ""
-    """Why it could not be had, if it could not."""
+    """Why it could not be created; empty if it could."""
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """The whole cluster."""
+class SimulationSummary:
+    """The state of the whole cluster."""
 
     seconds: float
-    nodes: list[NodeLine]
+    nodes: list[NodeSummary]
     phases: Counter[str]
     claims: Counter[str]
-    waiting: list[Waiting]
+    unbound_pods: list[UnboundPod]
     warnings: Counter[str]
     spent: float
     instances: Counter[str]
     faults: list[str] = field(default_factory=list)
-    booting: list[Booting] = field(default_factory=list)
-    stuck: list[Stuck] = field(default_factory=list)
+    booting: list[BootingInstance] = field(default_factory=list)
+    stuck_pods: list[StuckPod] = field(default_factory=list)
 
     @property
     def ready(self) -> int:
-        """How many nodes are ready."""
+        """The number of ready nodes."""
         return sum(node.ready == "True" for node in self.nodes)
 
     @property
     def untried(self) -> int:
-        """How many pods wait for the default scheduler, which does not seem to be there."""
-        return sum(one.untried and not one.scheduler for one in self.waiting)
+        """The number of pods that wait for a default scheduler that does not seem to run."""
+        return sum(one.untried and not one.scheduler for one in self.unbound_pods)
 
 
-def summarize(simulation: Simulation) -> Summary:
-    """How the cluster stands now."""
+def summarize(simulation: Simulation) -> SimulationSummary:
+    """Return the current state of the cluster."""
     view = simulation.view
     claims = Counter(phase(claim) for claim in view.all(CLAIMS))
-    return Summary(
+    return SimulationSummary(
         seconds=simulation.now(),
         nodes=[_node(simulation, node) for node in view.all(NODES)],
         phases=Counter(pod.phase for pod in view.pods.values()),
         claims=claims,
-        waiting=waiting(simulation),
+        unbound_pods=unbound_pods(simulation),
         warnings=Counter(simulation.sink.recorder.warnings),
         spent=simulation.cloud.spent(),
         instances=Counter(one.state for one in simulation.cloud.instances.values()),
         faults=sorted(_named(fault) for fault in simulation.faults.active.values()),
         booting=_booting(simulation),
-        stuck=stuck(simulation),
+        stuck_pods=stuck_pods(simulation),
     )
 
 
-def _node(simulation: Simulation, node: JsonObject) -> NodeLine:
+def _node(simulation: Simulation, node: JsonObject) -> NodeSummary:
     name = node["metadata"]["name"]
     machine = simulation.fleet.find(name)
     silent = machine.silent_since if machine is not None else None
-    return NodeLine(
+    return NodeSummary(
         name=name,
         group=machine.instance.group.name if machine is not None else "",
         ready=condition_status(node, "Ready") or "Unknown",
         pods=simulation.view.count_on(name),
         volumes=_volumes(simulation, name),
         cordoned=bool((node.get("spec") or {}).get("unschedulable")),
-        silent=None if silent is None else simulation.stage.seconds() - silent,
+        silent=None if silent is None else simulation.context.seconds() - silent,
     )
 
 
-def _booting(simulation: Simulation) -> list[Booting]:
-    now = simulation.stage.seconds()
+def _booting(simulation: Simulation) -> list[BootingInstance]:
+    now = simulation.context.seconds()
     return [
-        Booting(one.name, one.group.name, _left(one.starts, now), one.error)
+        BootingInstance(one.name, one.group.name, _left(one.starts, now), one.error)
         for one in simulation.cloud.instances.values()
         if simulation.view.get(NODES, "", one.name) is None
     ]
@@ -233,13 +245,13 @@ def _left(starts: float | None, now: float) -> float | None:
 
 
 def _named(fault: Fault) -> str:
-    """A fault and whom it strikes: `node-dies workers-1`."""
+    """Return a fault and its target: `node-dies workers-1`."""
     aimed = (fault.node, fault.group, fault.driver, fault.zone)
     return " ".join(part for part in (fault.kind, *aimed) if part)
 
 
-def driver_limits(view: View, node: str) -> dict[str, int | None]:
-    """By driver on a node, the limit that CSINode says or the node publishes; None: none."""
+def driver_limits(view: StoreView, node: str) -> dict[str, int | None]:
+    """Return the attach limit of each driver on a node, of CSINode or the node; None: none."""
     csi_node = view.get(CSI_NODES, "", node) or {}
     found = {}
     for driver in (csi_node.get("spec") or {}).get("drivers") or ():
@@ -256,8 +268,10 @@ def _volumes(simulation: Simulation, node: str) -> dict[str, tuple[int, int | No
     return {driver: (attached[driver], limit) for driver, limit in limits.items()}
 
 
-def _published(view: View, node: str, driver: str) -> int | None:
+def _published(view: StoreView, node: str, driver: str) -> int | None:
     status = (view.get(NODES, "", node) or {}).get("status") or {}
     amounts = status.get("allocatable") or {}
-    said = (limit_in(amounts[key]) for key in keys_of(driver) if key in amounts)
-    return next((limit for limit in said if limit is not None), None)
+    limits = (
+        parse_attach_limit(amounts[key]) for key in attach_limit_keys(driver) if key in amounts
+    )
+    return next((limit for limit in limits if limit is not None), None)

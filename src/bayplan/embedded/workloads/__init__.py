@@ -1,1 +1,1 @@
-"""Workload controllers: what turns Deployments, StatefulSets, DaemonSets and Jobs into pods."""
+"""Workload controllers: Deployments, StatefulSets, DaemonSets, Jobs, disruption budgets."""

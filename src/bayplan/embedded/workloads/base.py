@@ -1,4 +1,4 @@
-"""What controllers of workloads have in common: children made from templates, and their news."""
+"""Common parts of workload controllers: pods from templates, conditions, status."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone, encode
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
-from bayplan.embedded.control.controller import Controller, Edit, Plan, Stage, Update
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
+from bayplan.embedded.control.controller import Controller, ControllerContext, Edit, Plan, Update
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.view import PODS
 
 
 def scaled(value: object, total: int, *, up: bool) -> int:
-    """A count, or a percentage of a total rounded up or down; what cannot be read is 0."""
+    """Return a count, or a percentage of a total rounded up or down; 0 if it is invalid."""
     if isinstance(value, int):
         return value
     text = str(value or "").removesuffix("%")
@@ -32,7 +32,7 @@ _NAME_LIMIT = 253
 
 
 def owner_reference(owner: JsonObject) -> JsonObject:
-    """How a child names the owner that manages it."""
+    """Return the controller owner reference of an owner."""
     meta = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],
@@ -45,7 +45,7 @@ def owner_reference(owner: JsonObject) -> JsonObject:
 
 
 def pod_from(owner: JsonObject, **metadata: object) -> JsonObject:
-    """A pod from an owner's template; `metadata` says its name."""
+    """Return a pod from an owner's template; `metadata` has its name."""
     template = clone(owner["spec"]["template"])
     meta = template.get("metadata") or {}
     kept = {
@@ -63,26 +63,26 @@ def pod_from(owner: JsonObject, **metadata: object) -> JsonObject:
 
 
 def template_hash(owner: JsonObject) -> str:
-    """A short name for what an owner's template says now."""
+    """Return a short hash of an owner's template."""
     digest = hashlib.sha256(_canonical(owner["spec"]["template"])).digest()
     return "".join(_LETTERS[byte % len(_LETTERS)] for byte in digest[:10])
 
 
 def generate_name(owner: JsonObject) -> str:
-    """The beginning of the names of an owner's children."""
+    """Return the `generateName` of an owner's children."""
     return f"{owner['metadata']['name']}-"[:_NAME_LIMIT]
 
 
-def status_change(key: Key, owner: JsonObject, wanted: JsonObject) -> list[Update]:
-    """Write fields of a status, if any is different."""
+def status_change(key: ObjectKey, owner: JsonObject, wanted: JsonObject) -> list[Update]:
+    """Return the update of status fields, if any differs."""
     present = owner.get("status") or {}
     if all(present.get(name) == value for name, value in wanted.items()):
         return []
     return [Update(key, _with_status(wanted), "status")]
 
 
-class Condition(NamedTuple):
-    """A condition that a controller wants to set."""
+class ConditionUpdate(NamedTuple):
+    """A condition to set."""
 
     type: str
     status: str
@@ -90,8 +90,10 @@ class Condition(NamedTuple):
     message: str
 
 
-def with_condition(conditions: list[JsonObject], wanted: Condition, now: str) -> list[JsonObject]:
-    """The conditions with one of them set; its time stays if its status does."""
+def with_condition(
+    conditions: list[JsonObject], wanted: ConditionUpdate, now: str
+) -> list[JsonObject]:
+    """Return the conditions with one of them set; its time changes only with its status."""
     old = next((one for one in conditions if one["type"] == wanted.type), None)
     since = now
     if old is not None and old["status"] == wanted.status:
@@ -103,7 +105,7 @@ def with_condition(conditions: list[JsonObject], wanted: Condition, now: str) ->
 
 
 def conditions_of(owner: JsonObject) -> list[JsonObject]:
-    """The conditions in an object's status."""
+    """Return the conditions in an object's status."""
     return list((owner.get("status") or {}).get("conditions") or ())
 
 
@@ -116,7 +118,7 @@ def _with_status(wanted: JsonObject) -> Edit:
 
 
 def _canonical(value: object) -> bytes:
-    """JSON with sorted keys, so that equal templates have equal hashes."""
+    """Return JSON with sorted keys, so that equal templates have equal hashes."""
     return encode(_ordered(value))
 
 
@@ -128,18 +130,18 @@ def _ordered(value: object) -> object:
     return value
 
 
-class Workload(Controller[Key]):
+class WorkloadController(Controller[ObjectKey]):
     """A controller of one kind of workload; keyed by its object."""
 
     storage = ""
     children: tuple[str, ...] = (PODS,)
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._view = stage.view
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """The object itself, or the one that owns a child."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return the object itself, or the controller of a changed child."""
         entry = change.entry
         if entry.key.storage == self.storage:
             return (entry.key,)
@@ -147,42 +149,42 @@ class Workload(Controller[Key]):
         found = (self._view.store.by_uid(uid) for uid in dict.fromkeys(owners))
         return [one.key for one in found if one and one.key.storage == self.storage]
 
-    def decide(self, key: Key) -> Plan:
-        """What to do about the workload, unless it is going."""
+    def decide(self, key: ObjectKey) -> Plan:
+        """Reconcile the workload, unless it is terminating."""
         owner = self._view.object(key)
         if owner is None or "deletionTimestamp" in owner["metadata"]:
-            return self.let_go(key)
+            return self.on_deleted(key)
         return self.reconcile(key, owner)
 
     @abstractmethod
-    def reconcile(self, key: Key, owner: JsonObject) -> Plan:
-        """Bring what there is closer to what is wanted."""
+    def reconcile(self, key: ObjectKey, owner: JsonObject) -> Plan:
+        """Return the next steps from the current to the wanted state."""
 
-    def let_go(self, key: Key) -> Plan:  # noqa: ARG002 - for those that remember something
-        """The workload is gone, or going; the garbage collector takes its children."""
+    def on_deleted(self, key: ObjectKey) -> Plan:  # noqa: ARG002 - for those that remember something
+        """Handle a deleted or terminating workload; the garbage collector deletes its children."""
         return []
 
-    def pods(self, owner: JsonObject) -> list[tuple[Key, PodFacts]]:
-        """The pods that the workload manages, in order."""
+    def pods(self, owner: JsonObject) -> list[tuple[ObjectKey, PodFacts]]:
+        """Return the pods of the workload, sorted."""
         return self._view.pods_of(owner["metadata"]["uid"])
 
-    def available(self, pod: PodFacts, owner: JsonObject) -> bool:
-        """Whether a pod has been ready for as long as the workload wants."""
-        return available(pod, owner, self._stage.seconds())
+    def is_available(self, pod: PodFacts, owner: JsonObject) -> bool:
+        """Return whether a pod has been ready for minReadySeconds."""
+        return is_available(pod, owner, self._context.seconds())
 
     def count_available(self, pods: Iterable[PodFacts], owner: JsonObject) -> int:
-        """How many of these pods have been ready for as long as the workload wants."""
-        now = self._stage.seconds()
-        return sum(pod.ready and available(pod, owner, now) for pod in pods)
+        """Return the number of available pods."""
+        now = self._context.seconds()
+        return sum(pod.is_ready and is_available(pod, owner, now) for pod in pods)
 
 
-def available(pod: PodFacts, owner: JsonObject, now: float) -> bool:
-    """Whether a pod has been ready for as long as its workload wants."""
+def is_available(pod: PodFacts, owner: JsonObject, now: float) -> bool:
+    """Return whether a pod has been ready for minReadySeconds."""
     wanted = owner["spec"].get("minReadySeconds") or 0
-    return pod.ready and (not wanted or now - moment(pod.ready_since) >= wanted)
+    return pod.is_ready and (not wanted or now - moment(pod.ready_since) >= wanted)
 
 
 def ordinal(name: str) -> int:
-    """The number at the end of a name; -1 if there is none."""
+    """Return the number at the end of a name; -1 if there is none."""
     number = name.rpartition("-")[2]
     return int(number) if number.isdigit() and len(number) < 10 else -1

@@ -1,14 +1,14 @@
-"""PodDisruptionBudgets: how many of the selected pods may be disrupted now."""
+"""The disruption controller: counts of PodDisruptionBudgets."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.selectors import select
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
-from bayplan.embedded.control.controller import Controller, Plan, RequeueAfter, Stage
+from bayplan.embedded.apiserver.rest.selectors import matches_selector
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
+from bayplan.embedded.control.controller import Controller, ControllerContext, Plan, RequeueAfter
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.view import (
     BUDGETS,
@@ -19,7 +19,7 @@ from bayplan.embedded.control.view import (
     REPLICA_SETS,
 )
 from bayplan.embedded.workloads.base import (
-    Condition,
+    ConditionUpdate,
     conditions_of,
     scaled,
     status_change,
@@ -27,26 +27,26 @@ from bayplan.embedded.workloads.base import (
 )
 
 FORGET_SECONDS = 120.0
-"""How long an eviction that the server granted is believed to be under way."""
+"""How long an eviction that the server granted counts as in progress."""
 _TYPE = "DisruptionAllowed"
 
 
 class NotScalable(Exception):  # noqa: N818 - an outcome that is handled here
-    """Nobody says how many pods there should be."""
+    """The expected number of pods is unknown."""
 
 
-class Budgets(Controller[Key]):
-    """Keyed by budget."""
+class Budgets(Controller[ObjectKey]):
+    """The disruption controller; keyed by budget."""
 
     name = "disruption-controller"
     storages = (BUDGETS, PODS)
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
-        self._view = stage.view
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._view = context.view
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """Budgets, and those that select a pod that changed."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return budgets, and those that select a changed pod."""
         entry = change.entry
         if entry.key.storage == BUDGETS:
             return () if change.deleted else (entry.key,)
@@ -55,13 +55,13 @@ class Budgets(Controller[Key]):
             return ()
         return [one.key for one in budgets if self._selects(one.key, entry.labels)]
 
-    def _selects(self, key: Key, labels: dict[str, str]) -> bool:
+    def _selects(self, key: ObjectKey, labels: dict[str, str]) -> bool:
         budget = self._view.object(key)
         selector = budget["spec"].get("selector") if budget is not None else None
-        return selector is not None and select(selector, labels)
+        return selector is not None and matches_selector(selector, labels)
 
-    def decide(self, key: Key) -> Plan:
-        """Count what is healthy, and what may be spared."""
+    def decide(self, key: ObjectKey) -> Plan:
+        """Count the healthy pods and the allowed disruptions."""
         budget = self._view.object(key)
         if budget is None:
             return []
@@ -69,23 +69,27 @@ class Budgets(Controller[Key]):
         pods = [
             (one, pod)
             for one, pod in self._view.pods_in(key.namespace)
-            if selector is not None and select(selector, pod.metadata.labels or {})
+            if selector is not None and matches_selector(selector, pod.metadata.labels or {})
         ]
-        going, wait = self._under_way(budget)
-        status = self._status(budget, [(one, pod) for one, pod in pods if not pod.terminal], going)
+        going, wait = self._pending_evictions(budget)
+        status = self._status(
+            budget, [(one, pod) for one, pod in pods if not pod.is_terminal], going
+        )
         return [*status_change(key, budget, status), *wait]
 
     def _status(
-        self, budget: JsonObject, pods: list[tuple[Key, PodFacts]], going: JsonObject
+        self, budget: JsonObject, pods: list[tuple[ObjectKey, PodFacts]], going: JsonObject
     ) -> JsonObject:
         try:
             expected, desired = self._wanted(budget["spec"], [pod for _, pod in pods])
         except NotScalable as problem:
-            failed = Condition(_TYPE, "False", "SyncFailed", str(problem))
+            failed = ConditionUpdate(_TYPE, "False", "SyncFailed", str(problem))
             return {"disruptionsAllowed": 0, "conditions": self._conditions(budget, failed)}
-        present = {key.name for key, pod in pods if not pod.deleting}
+        present = {key.name for key, pod in pods if not pod.is_terminating}
         going = {name: since for name, since in going.items() if name in present}
-        healthy = sum(pod.ready and not pod.deleting and key.name not in going for key, pod in pods)
+        healthy = sum(
+            pod.is_ready and not pod.is_terminating and key.name not in going for key, pod in pods
+        )
         allowed = max(0, healthy - desired) if expected else 0
         reason = "SufficientPods" if allowed else "InsufficientPods"
         return {
@@ -95,11 +99,13 @@ class Budgets(Controller[Key]):
             "disruptionsAllowed": allowed,
             "observedGeneration": budget["metadata"].get("generation", 1),
             "disruptedPods": going,
-            "conditions": self._conditions(budget, Condition(_TYPE, str(allowed > 0), reason, "")),
+            "conditions": self._conditions(
+                budget, ConditionUpdate(_TYPE, str(allowed > 0), reason, "")
+            ),
         }
 
     def _wanted(self, spec: JsonObject, pods: list[PodFacts]) -> tuple[int, int]:
-        """How many pods there should be, and how many of them healthy."""
+        """Return the expected number of pods, and how many of them must be healthy."""
         least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
         if isinstance(least, int):
             return len(pods), least
@@ -109,12 +115,12 @@ class Budgets(Controller[Key]):
         return expected, scaled(least, expected, up=True)
 
     def _expected(self, pods: list[PodFacts]) -> int:
-        """The sum of the replicas that the pods' controllers want; pods of nobody do not count."""
+        """Return the sum of replicas of the pods' controllers; pods without one do not count."""
         owners = {pod.controller.uid for pod in pods if pod.controller is not None}
         return sum(dict(self._scale(uid) for uid in sorted(owners)).values())
 
     def _scale(self, uid: str) -> tuple[str, int]:
-        """Whoever says how many pods there are, and what it says."""
+        """Return the scalable controller of a UID, and its replicas."""
         entry = self._view.store.by_uid(uid)
         owner = self._view.object(entry.key) if entry is not None else None
         if entry is None or owner is None:
@@ -129,16 +135,16 @@ class Budgets(Controller[Key]):
         replicas = owner["spec"].get("replicas")
         return uid, replicas if isinstance(replicas, int) else 1
 
-    def _under_way(self, budget: JsonObject) -> tuple[JsonObject, Plan]:
+    def _pending_evictions(self, budget: JsonObject) -> tuple[JsonObject, Plan]:
         disrupted = (budget.get("status") or {}).get("disruptedPods") or {}
-        now = self._stage.seconds()
+        now = self._context.seconds()
         recent = {n: t for n, t in disrupted.items() if now < moment(t) + FORGET_SECONDS}
         return recent, [RequeueAfter(FORGET_SECONDS)] if recent else []
 
-    def _conditions(self, budget: JsonObject, wanted: Condition) -> list[JsonObject]:
+    def _conditions(self, budget: JsonObject, wanted: ConditionUpdate) -> list[JsonObject]:
         generation = budget["metadata"].get("generation", 1)
         before = conditions_of(budget)
         return [
             one if one in before else {**one, "observedGeneration": generation}
-            for one in with_condition(before, wanted, self._stage.now())
+            for one in with_condition(before, wanted, self._context.now())
         ]

@@ -1,8 +1,8 @@
-"""Deployments and ReplicaSets: a set for each version of the template, rolled from old to new.
+"""Deployments and ReplicaSets: one set for each template revision, rolled from old to new.
 
-Rolling: the new one grows as far as the surge allows, the old ones shrink as far as enough pods
-stay available; unhealthy old pods go first, since they are not available anyway. Recreate: all old
-pods go before new ones come.
+RollingUpdate: the new set grows as far as `maxSurge` allows, the old ones shrink as far as enough
+pods stay available; unhealthy old pods are removed first. Recreate: all old pods are deleted before
+new ones are created.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import Create, Delete, Edit, Plan, RequeueAfter, Update
 from bayplan.embedded.control.facts import TERMINAL, PodFacts
 from bayplan.embedded.control.view import DEPLOYMENTS, PODS, REPLICA_SETS
 from bayplan.embedded.workloads.base import (
-    Condition,
-    Workload,
+    ConditionUpdate,
+    WorkloadController,
     conditions_of,
     generate_name,
     owner_reference,
@@ -29,32 +29,32 @@ from bayplan.embedded.workloads.base import (
 )
 
 BURST = 500
-"""Pods made or deleted in one go; the rest follows at once, after others had their turn."""
+"""Pods created or deleted in one step; the rest follows after other keys."""
 
 
-class ReplicaSets(Workload):
-    """Keyed by ReplicaSet."""
+class ReplicaSets(WorkloadController):
+    """The ReplicaSet controller; keyed by ReplicaSet."""
 
     name = "replicaset-controller"
     storage = REPLICA_SETS
     storages = (REPLICA_SETS, PODS)
 
-    def reconcile(self, key: Key, owner: JsonObject) -> Plan:
-        """Make or delete pods, and count them."""
+    def reconcile(self, key: ObjectKey, owner: JsonObject) -> Plan:
+        """Create or delete pods, and count them."""
         pods = self.pods(owner)
-        active = [(one, pod) for one, pod in pods if pod.active]
+        active = [(one, pod) for one, pod in pods if pod.is_active]
         missing = (owner["spec"].get("replicas") or 0) - len(active)
         plan: Plan = []
         if missing > 0:
             name = {"generateName": generate_name(owner)}
             plan += [Create(PODS, pod_from(owner, **name)) for _ in range(min(missing, BURST))]
         elif missing < 0:
-            victims = sorted(active, key=usefulness)[: min(-missing, BURST)]
+            victims = sorted(active, key=deletion_order)[: min(-missing, BURST)]
             plan += [Delete(one, pod.uid) for one, pod in victims]
         return plan + self._count(key, owner, [pod for _, pod in active])
 
-    def _count(self, key: Key, owner: JsonObject, active: list[PodFacts]) -> Plan:
-        ready = sum(pod.ready for pod in active)
+    def _count(self, key: ObjectKey, owner: JsonObject, active: list[PodFacts]) -> Plan:
+        ready = sum(pod.is_ready for pod in active)
         available = self.count_available(active, owner)
         wanted = {
             "replicas": len(active),
@@ -69,26 +69,26 @@ class ReplicaSets(Workload):
         return plan
 
 
-def usefulness(item: tuple[Key, PodFacts]) -> tuple[bool, bool, bool, int, Key]:
-    """Pods in the order in which they can best be spared."""
+def deletion_order(item: tuple[ObjectKey, PodFacts]) -> tuple[bool, bool, bool, int, ObjectKey]:
+    """Return the sort key of pods in the order of deletion."""
     key, pod = item
     age = "".join(char for char in pod.metadata.creation_timestamp if char.isdigit())
-    return bool(pod.node), pod.phase == "Running", pod.ready, -int(age or 0), key
+    return bool(pod.node), pod.phase == "Running", pod.is_ready, -int(age or 0), key
 
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH = "pod-template-hash"
 
 
-class Deployments(Workload):
-    """Keyed by Deployment."""
+class Deployments(WorkloadController):
+    """The Deployment controller; keyed by Deployment."""
 
     name = "deployment-controller"
     storage = DEPLOYMENTS
     storages = (DEPLOYMENTS, REPLICA_SETS, PODS)
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """Also a pod that has ended: a deployment that recreates waits for the last one."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return also the Deployments of terminal pods: Recreate waits for the last one."""
         if change.entry.key.storage != PODS:
             return super().notice(change)
         if not change.deleted and change.entry.fields.get("status.phase") not in TERMINAL:
@@ -97,8 +97,8 @@ class Deployments(Workload):
         owners = [self._view.store.by_uid(uid) for one in sets if one for uid in one.owners]
         return [one.key for one in owners if one and one.key.storage == DEPLOYMENTS]
 
-    def reconcile(self, key: Key, owner: JsonObject) -> Plan:
-        """Make the new ReplicaSet, scale all of them, and count."""
+    def reconcile(self, key: ObjectKey, owner: JsonObject) -> Plan:
+        """Create the new ReplicaSet, scale all sets, and count."""
         sets = self._sets(owner)
         name = f"{key.name}-{template_hash(owner)}"
         new = next((one for one in sets if one["metadata"]["name"] == name), None)
@@ -108,19 +108,19 @@ class Deployments(Workload):
             plan.append(Create(REPLICA_SETS, _replica_set(owner, sets, name)))
         elif not owner["spec"].get("paused"):
             plan += self._promote(new, old) + self._roll(owner, new, old)
-        return plan + self._tidy(owner, old) + self._count(key, owner, new, sets)
+        return plan + self._clean_up(owner, old) + self._count(key, owner, new, sets)
 
     def _sets(self, owner: JsonObject) -> list[JsonObject]:
         uid = owner["metadata"]["uid"]
         found = [
             self._view.object(entry.key)
             for entry in self._view.store.dependents(uid)
-            if entry.key.storage == REPLICA_SETS and not entry.deleting
+            if entry.key.storage == REPLICA_SETS and not entry.is_terminating
         ]
         return [one for one in found if one is not None]
 
     def _promote(self, new: JsonObject, old: list[JsonObject]) -> Plan:
-        """A template that was used before is the newest revision again."""
+        """Set the newest revision on a ReplicaSet whose template is used again."""
         newest = max((_revision(one) for one in old), default=0)
         if _revision(new) > newest:
             return []
@@ -146,10 +146,10 @@ class Deployments(Workload):
     def _recreate(self, wanted: int, new: JsonObject, old: list[JsonObject]) -> Plan:
         plan = [step for one in old for step in _scale(one, 0)]
         pods = [pod for one in old for _, pod in self._view.pods_of(one["metadata"]["uid"])]
-        left = any(not pod.terminal for pod in pods)
+        left = any(not pod.is_terminal for pod in pods)
         return plan if left else plan + _scale(new, wanted)
 
-    def _tidy(self, owner: JsonObject, old: list[JsonObject]) -> Plan:
+    def _clean_up(self, owner: JsonObject, old: list[JsonObject]) -> Plan:
         limit = owner["spec"].get("revisionHistoryLimit")
         idle = [one for one in old if not _replicas(one) and not _present(one)]
         surplus = len(idle) - (10 if limit is None else limit)
@@ -157,7 +157,7 @@ class Deployments(Workload):
         return [Delete(_key(one), one["metadata"]["uid"]) for one in idle[: max(0, surplus)]]
 
     def _count(
-        self, key: Key, owner: JsonObject, new: JsonObject | None, sets: list[JsonObject]
+        self, key: ObjectKey, owner: JsonObject, new: JsonObject | None, sets: list[JsonObject]
     ) -> Plan:
         wanted = owner["spec"].get("replicas") or 0
         present = sum(_present(one) for one in sets)
@@ -178,12 +178,12 @@ class Deployments(Workload):
         return [*status_change(key, owner, status)]
 
     def _conditions(self, owner: JsonObject, available: bool, done: bool) -> list[JsonObject]:
-        now = self._stage.now()
+        now = self._context.now()
         reason = "MinimumReplicasAvailable" if available else "MinimumReplicasUnavailable"
-        said = f"Deployment {'has' if available else 'does not have'} minimum availability."
-        availability = Condition("Available", str(available), reason, said)
+        message = f"Deployment {'has' if available else 'does not have'} minimum availability."
+        availability = ConditionUpdate("Available", str(available), reason, message)
         progress = "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"
-        progressing = Condition("Progressing", "True", progress, "ReplicaSet progresses.")
+        progressing = ConditionUpdate("Progressing", "True", progress, "ReplicaSet progresses.")
         found = with_condition(conditions_of(owner), availability, now)
         return with_condition(found, progressing, now)
 
@@ -214,7 +214,7 @@ def _replica_set(owner: JsonObject, sets: list[JsonObject], name: str) -> JsonOb
 
 
 def _shrink(old: list[JsonObject], spare: int) -> Plan:
-    """Take as many old pods as can be spared, those that are not available before others."""
+    """Scale down old sets by a number of pods, unavailable ones first."""
     plan: Plan = []
     sizes = {one["metadata"]["name"]: _replicas(one) for one in old}
     for one in sorted(old, key=_revision):
@@ -247,8 +247,8 @@ def _with_revision(revision: int) -> Edit:
     return edit
 
 
-def _key(one: JsonObject) -> Key:
-    return Key(REPLICA_SETS, one["metadata"]["namespace"], one["metadata"]["name"])
+def _key(one: JsonObject) -> ObjectKey:
+    return ObjectKey(REPLICA_SETS, one["metadata"]["namespace"], one["metadata"]["name"])
 
 
 def _replicas(one: JsonObject) -> int:
@@ -260,7 +260,7 @@ def _present(one: JsonObject) -> int:
 
 
 def _available(one: JsonObject) -> int:
-    """What is available, and stays so: a set that was just scaled down has not counted yet."""
+    """Return the available pods; at most the replicas, since counts may be outdated."""
     return min(int((one.get("status") or {}).get("availableReplicas") or 0), _replicas(one))
 
 

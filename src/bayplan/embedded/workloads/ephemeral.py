@@ -1,35 +1,35 @@
-"""Generic ephemeral volumes: a claim for each, owned by its pod and gone with it."""
+"""Generic ephemeral volumes: a claim for each, owned by its pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
-from bayplan.embedded.control.controller import Controller, Create, Plan, Stage
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
+from bayplan.embedded.control.controller import Controller, ControllerContext, Create, Plan
 from bayplan.embedded.control.view import CLAIMS, PODS
 
 
-class EphemeralClaims(Controller[Key]):
-    """Keyed by pod."""
+class EphemeralClaims(Controller[ObjectKey]):
+    """The ephemeral volume controller; keyed by pod."""
 
     name = "ephemeral-volumes"
     storages = (PODS,)
 
-    def __init__(self, stage: Stage) -> None:
-        self._view = stage.view
+    def __init__(self, context: ControllerContext) -> None:
+        self._view = context.view
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """New pods that have such volumes."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return new pods with ephemeral volumes."""
         if change.previous is not None or change.deleted:
             return ()
         pod = self._view.pods.get(change.entry.key)
         volumes = pod.spec.volumes or () if pod is not None else ()
         return (change.entry.key,) if any(one.ephemeral for one in volumes) else ()
 
-    def decide(self, key: Key) -> Plan:
-        """Make the claims that are not there."""
+    def decide(self, key: ObjectKey) -> Plan:
+        """Create the missing claims."""
         pod = self._view.object(key)
         if pod is None or "deletionTimestamp" in pod["metadata"]:
             return []
@@ -40,7 +40,7 @@ class EphemeralClaims(Controller[Key]):
 
     def _present(self, claim: JsonObject) -> bool:
         meta = claim["metadata"]
-        return self._view.store.get(Key(CLAIMS, meta["namespace"], meta["name"])) is not None
+        return self._view.store.get(ObjectKey(CLAIMS, meta["namespace"], meta["name"])) is not None
 
 
 def _claim(pod: JsonObject, volume: JsonObject) -> JsonObject:

@@ -1,13 +1,13 @@
-"""Which of a Job's pods have ended, how the Job stands, and the conditions that say so.
+"""Counting of a Job's terminated pods, and the Job's conditions.
 
-A pod carries a finalizer until it is counted, so that it cannot be gone before. Counting is then
-three writes, each of which may be the last before a crash: the pod's UID goes into the status among
-the uncounted, the finalizer comes off the pod, and an uncounted UID whose pod has no finalizer any
-more becomes part of the number. At every moment the number and the uncounted together say how
-many have ended. Indexed jobs need no UIDs of what succeeded: the index says it.
+A pod has a tracking finalizer until it is counted, so that it is not removed before. Counting takes
+three writes, each of which may be the last before a crash: the pod's UID is added to the uncounted
+ones in the status, the finalizer is removed from the pod, and an uncounted UID without a finalizer
+is added to the number. At every time number and uncounted UIDs together are the terminated pods.
+Indexed jobs need no UIDs of succeeded pods: the index identifies them.
 
-A job that has reached its end says at once why (SuccessCriteriaMet, FailureTarget); it is Complete
-or Failed only when none of its pods is left running and all of them are counted.
+A job that has reached its end gets SuccessCriteriaMet or FailureTarget at once; it is Complete or
+Failed only when none of its pods runs and all of them are counted.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 from bayplan.embedded.control.controller import Update
 from bayplan.embedded.control.facts import PodFacts, moment
-from bayplan.embedded.workloads.base import Condition, conditions_of
+from bayplan.embedded.workloads.base import ConditionUpdate, conditions_of
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 
 
-def indexed(job: JsonObject) -> bool:
-    """Whether each of a job's pods has an index."""
+def is_indexed(job: JsonObject) -> bool:
+    """Return whether a job is Indexed."""
     return bool(job["spec"].get("completionMode") == "Indexed")
 
 
 def index_of(pod: PodFacts) -> int:
-    """A pod's index; -1 if it has none."""
+    """Return a pod's index; -1 if it has none."""
     text = pod.annotation(INDEX)
     return int(text) if text.isdecimal() and len(text) < 10 else -1
 
 
 def format_indexes(indexes: Iterable[int]) -> str:
-    """Indexes in order; three or more in a row as the first and the last: `0,1,3-5`."""
+    """Return indexes as text, three or more in a row as a range: `0,1,3-5`."""
     runs: list[list[int]] = []
     for one in sorted(indexes):
         if runs and runs[-1][-1] == one - 1:
@@ -51,7 +51,7 @@ def _run(run: list[int]) -> str:
 
 
 def parse_indexes(text: str) -> set[int]:
-    """The indexes of such a text; what cannot be read is left out."""
+    """Parse indexes; invalid parts are skipped."""
     found: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -61,37 +61,37 @@ def parse_indexes(text: str) -> set[int]:
 
 
 TRACKING = "batch.kubernetes.io/job-tracking"
-MOST_UNCOUNTED = 500
-"""UIDs that are written into a status in one go."""
+MAX_UNCOUNTED = 500
+"""UIDs that are added to a status in one write."""
 
-OwnPods = list[tuple[Key, PodFacts]]
+OwnPods = list[tuple[ObjectKey, PodFacts]]
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """What has ended, what to write about it, and whose finalizers may go then."""
+class JobPodCounts:
+    """The terminated pods of a job, the status to write, and the finalizers to remove."""
 
     succeeded: int
     failed: int
     indexes: frozenset[int]
     status: JsonObject
-    released: list[Key]
+    released: list[ObjectKey]
     newly_failed: int
     newly_succeeded: int
 
     @property
-    def settled(self) -> bool:
-        """Whether everything is part of the numbers and no pod waits to be counted."""
+    def is_settled(self) -> bool:
+        """Whether all pods are part of the numbers."""
         return not self.released and not self.status["uncountedTerminatedPods"]
 
 
-def tracked(pod: PodFacts) -> bool:
-    """Whether a pod is still to be counted."""
+def is_tracked(pod: PodFacts) -> bool:
+    """Return whether a pod still has the tracking finalizer."""
     return TRACKING in (pod.metadata.finalizers or ())
 
 
-def untrack(key: Key) -> Update:
-    """Take the finalizer off a pod."""
+def untrack(key: ObjectKey) -> Update:
+    """Remove the finalizer of a pod."""
     return Update(key, _untracked)
 
 
@@ -103,29 +103,29 @@ def _untracked(pod: JsonObject) -> JsonObject:
     return pod
 
 
-def terminating(pod: PodFacts) -> bool:
-    """Whether a pod was asked to go and has not ended yet."""
-    return pod.deleting and not pod.terminal
+def is_terminating(pod: PodFacts) -> bool:
+    """Return whether a pod is terminating and has not ended yet."""
+    return pod.is_terminating and not pod.is_terminal
 
 
-def only_failed(job: JsonObject) -> bool:
-    """Whether a pod that was asked to go is replaced only once it has ended."""
+def replaces_only_failed(job: JsonObject) -> bool:
+    """Return whether a terminating pod is replaced only once it has ended."""
     return bool(job["spec"].get("podReplacementPolicy") == "Failed")
 
 
-def tally(job: JsonObject, pods: OwnPods, *, lost: bool = False) -> Tally:
-    """Count; of a job that is lost, every pod that has not succeeded has failed."""
-    count = _Count(job, {pod.uid for _, pod in pods if tracked(pod)})
+def count_pods(job: JsonObject, pods: OwnPods, *, lost: bool = False) -> JobPodCounts:
+    """Count the pods; of a `lost` job, every pod that has not succeeded has failed."""
+    count = _Count(job, {pod.uid for _, pod in pods if is_tracked(pod)})
     for key, pod in pods:
-        if len(count.fresh) >= MOST_UNCOUNTED:
+        if len(count.fresh) >= MAX_UNCOUNTED:
             break
-        if tracked(pod):
+        if is_tracked(pod):
             count.add(key, pod, lost=lost)
     return count.result()
 
 
 class _Count:
-    """A tally in the making."""
+    """The counts while they are computed."""
 
     def __init__(self, job: JsonObject, held: set[str]) -> None:
         self._job = job
@@ -133,21 +133,21 @@ class _Count:
         uncounted = status.get("uncountedTerminatedPods") or {}
         self._done, self._well = _fold(status, uncounted, "succeeded", held)
         self._lost, self._bad = _fold(status, uncounted, "failed", held)
-        self._most = (job["spec"].get("completions") or 0) if indexed(job) else None
+        self._most = (job["spec"].get("completions") or 0) if is_indexed(job) else None
         found = parse_indexes(status.get("completedIndexes") or "")
         self._indexes = {one for one in found if self._most is None or one < self._most}
-        self._released: list[Key] = []
+        self._released: list[ObjectKey] = []
         self._newly_failed = 0
         self.fresh: list[str] = []
         """UIDs of pods that were not counted before."""
 
-    def add(self, key: Key, pod: PodFacts, *, lost: bool) -> None:
-        """Count a pod, if it has ended."""
+    def add(self, key: ObjectKey, pod: PodFacts, *, lost: bool) -> None:
+        """Count a pod, if it has terminated."""
         if pod.uid in self._bad:
-            pass  # it failed when it was asked to go, however it ended after that
+            pass  # it failed when it was deleted, however it ended after that
         elif pod.phase == "Succeeded":
             self._succeed(pod)
-        elif lost or _failed(self._job, pod):
+        elif lost or _has_failed(self._job, pod):
             self._fail(pod)
         else:
             return
@@ -173,7 +173,7 @@ class _Count:
         self.fresh.append(pod.uid)
         return True
 
-    def result(self) -> Tally:
+    def result(self) -> JobPodCounts:
         done, lost = self._done + len(self._well), self._lost + len(self._bad)
         uncounted = {"succeeded": self._well, "failed": self._bad}
         status: JsonObject = {
@@ -184,7 +184,7 @@ class _Count:
         if self._most is not None:
             done = status["succeeded"] = len(self._indexes)
             status["completedIndexes"] = format_indexes(self._indexes)
-        return Tally(
+        return JobPodCounts(
             succeeded=done,
             failed=lost,
             indexes=frozenset(self._indexes),
@@ -198,41 +198,43 @@ class _Count:
 def _fold(
     status: JsonObject, uncounted: JsonObject, outcome: str, held: Iterable[str]
 ) -> tuple[int, list[str]]:
-    """The number of an outcome, and its UIDs that are not part of it yet."""
+    """Return the number of an outcome, and its UIDs that are not part of it yet."""
     uids = list(uncounted.get(outcome) or ())
     kept = [uid for uid in uids if uid in held]
     return (status.get(outcome) or 0) + len(uids) - len(kept), kept
 
 
-def _failed(job: JsonObject, pod: PodFacts) -> bool:
-    """A pod that was asked to go may never be heard of again, so it has failed already."""
-    return pod.phase == "Failed" or (terminating(pod) and not only_failed(job))
+def _has_failed(job: JsonObject, pod: PodFacts) -> bool:
+    """Return whether a pod has failed; a deleted one counts, since its end may never be seen."""
+    return pod.phase == "Failed" or (is_terminating(pod) and not replaces_only_failed(job))
 
 
 SUCCESS, FAILURE = "SuccessCriteriaMet", "FailureTarget"
-REACHED = Condition(
+REACHED = ConditionUpdate(
     SUCCESS, "True", "CompletionsReached", "Reached expected number of succeeded pods"
 )
-EXCEEDED = Condition(
+EXCEEDED = ConditionUpdate(
     FAILURE, "True", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
 )
-LATE = Condition(
+LATE = ConditionUpdate(
     FAILURE, "True", "DeadlineExceeded", "Job was active longer than specified deadline"
 )
 _ENDS = {SUCCESS: "Complete", FAILURE: "Failed"}
 
 
 def finished(job: JsonObject) -> JsonObject:
-    """The condition that says that a job has ended; empty if it has not."""
+    """Return the condition type with which a job has ended; empty if it has not."""
     return _holding(job, "Complete") or _holding(job, "Failed")
 
 
-def verdict(job: JsonObject, ended: Tally, active: int, now: float) -> Condition | None:
-    """What ends the job, if anything does; what once did does so for good."""
+def end_condition(
+    job: JsonObject, ended: JobPodCounts, active: int, now: float
+) -> ConditionUpdate | None:
+    """Return the condition that ends the job, or None; it is permanent once set."""
     decided = _holding(job, SUCCESS) or _holding(job, FAILURE)
     if decided:
-        said = decided.get("reason") or "", decided.get("message") or ""
-        return Condition(decided["type"], "True", *said)
+        texts = decided.get("reason") or "", decided.get("message") or ""
+        return ConditionUpdate(decided["type"], "True", *texts)
     spec = job["spec"]
     if ended.failed > spec.get("backoffLimit", 6):
         return EXCEEDED
@@ -244,13 +246,13 @@ def verdict(job: JsonObject, ended: Tally, active: int, now: float) -> Condition
     return REACHED if reached and not active else None
 
 
-def terminal(decided: Condition) -> Condition:
-    """The condition under which a job whose end is decided has ended."""
+def terminal(decided: ConditionUpdate) -> ConditionUpdate:
+    """Return the final condition of a job whose end is decided."""
     return decided._replace(type=_ENDS[decided.type])
 
 
 def deadline(job: JsonObject) -> float | None:
-    """When the job has run for too long; suspended ones do not run."""
+    """Return when the job exceeds its deadline; None for suspended ones."""
     started = (job.get("status") or {}).get("startTime")
     limit = job["spec"].get("activeDeadlineSeconds")
     if limit is None or not started or job["spec"].get("suspend"):

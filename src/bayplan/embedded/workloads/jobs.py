@@ -1,106 +1,106 @@
-"""Jobs: pods until enough have succeeded, or too many have failed.
+"""Jobs: create pods until enough have succeeded, or too many have failed.
 
-A job may be deleted, or end, while pods still carry its finalizer: they could never go.
+Terminated pods are counted first (see `jobcounts`) and written before any finalizer is removed;
+then pods are created or deleted. A job ends in two steps, and is deleted after its TTL.
 
-What has ended is counted first (see `jobtally`) and written before any finalizer goes; then pods
-are made or deleted. A job ends in two steps (see `jobstatus`), and goes after its time to live.
+`JobOrphans` removes the finalizers of pods whose job is deleted or has ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.base.pacing import doubled
+from bayplan.base.flowcontrol import exponential_delay
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.control.controller import (
     Controller,
+    ControllerContext,
     Create,
     Delete,
     Plan,
+    RecordEvent,
     RequeueAfter,
-    Stage,
-    Tell,
 )
 from bayplan.embedded.control.facts import PodFacts, moment
 from bayplan.embedded.control.view import JOBS, PODS
 from bayplan.embedded.workloads.base import (
-    Condition,
-    Workload,
+    ConditionUpdate,
+    WorkloadController,
     conditions_of,
     generate_name,
     pod_from,
     status_change,
     with_condition,
 )
-from bayplan.embedded.workloads.deployments import usefulness
+from bayplan.embedded.workloads.deployments import deletion_order
 from bayplan.embedded.workloads.jobcounts import (
     FAILURE,
     INDEX,
     TRACKING,
+    JobPodCounts,
     OwnPods,
-    Tally,
+    count_pods,
     deadline,
+    end_condition,
     finished,
     index_of,
-    indexed,
-    only_failed,
-    tally,
+    is_indexed,
+    is_terminating,
+    is_tracked,
+    replaces_only_failed,
     terminal,
-    terminating,
-    tracked,
     untrack,
-    verdict,
 )
 
 FIRST_SECONDS = 10.0
-MOST_SECONDS = 600.0
+MAX_SECONDS = 600.0
 
 
-class Backoff:
-    """Failures since the last success, by job; a new process begins anew."""
+class JobBackoff:
+    """Failures since the last success, by job; not persistent."""
 
     def __init__(self) -> None:
-        self._failures: dict[Key, tuple[int, float]] = {}
+        self._failures: dict[ObjectKey, tuple[int, float]] = {}
 
-    def note(self, key: Key, ended: Tally, now: float) -> None:
-        """Pods of a job have ended."""
+    def note(self, key: ObjectKey, ended: JobPodCounts, now: float) -> None:
+        """Record terminated pods of a job."""
         if ended.newly_succeeded:
             self.forget(key)
         if ended.newly_failed:
             count = self._failures.get(key, (0, 0.0))[0] + ended.newly_failed
             self._failures[key] = (count, now)
 
-    def left(self, key: Key, now: float) -> float:
-        """Seconds until the job may make pods again."""
+    def left(self, key: ObjectKey, now: float) -> float:
+        """Return the seconds until the job may create pods again."""
         count, last = self._failures.get(key, (0, 0.0))
         if not count:
             return 0.0
-        pause = doubled(FIRST_SECONDS, MOST_SECONDS, count - 1)
+        pause = exponential_delay(FIRST_SECONDS, MAX_SECONDS, count - 1)
         return max(0.0, last + pause - now)
 
-    def forget(self, key: Key) -> None:
-        """The job has ended, is gone, or one of its pods has succeeded."""
+    def forget(self, key: ObjectKey) -> None:
+        """Reset a job that has ended, is gone, or has a succeeded pod."""
         self._failures.pop(key, None)
 
 
 BURST = 500
-"""Pods made or deleted in one go; the rest follows at once, after others had their turn."""
+"""Pods created or deleted in one step; the rest follows after other keys."""
 
 
-def surplus(job: JsonObject, active: OwnPods, ended: Tally) -> OwnPods:
-    """The active pods that a job does not want, those of an index that another has first."""
-    twice = _twice(active) if indexed(job) else []
+def surplus(job: JsonObject, active: OwnPods, ended: JobPodCounts) -> OwnPods:
+    """Return the active pods that a job does not need, duplicates of an index first."""
+    twice = _twice(active) if is_indexed(job) else []
     others = [one for one in active if one not in twice]
     more = max(0, len(active) - wanted(job, len(active), ended) - len(twice))
-    return (twice + sorted(others, key=usefulness)[:more])[:BURST]
+    return (twice + sorted(others, key=deletion_order)[:more])[:BURST]
 
 
 def _twice(active: OwnPods) -> OwnPods:
     seen: set[int] = set()
     found = []
-    for one in sorted(active, key=usefulness, reverse=True):
+    for one in sorted(active, key=deletion_order, reverse=True):
         index = index_of(one[1])
         if index in seen or index < 0:
             found.append(one)
@@ -108,25 +108,25 @@ def _twice(active: OwnPods) -> OwnPods:
     return found
 
 
-def wanted(job: JsonObject, active: int, ended: Tally) -> int:
-    """How many pods should be active now."""
+def wanted(job: JsonObject, active: int, ended: JobPodCounts) -> int:
+    """Return the wanted number of active pods."""
     spec = job["spec"]
     if spec.get("suspend"):
         return 0
     parallelism: int = spec.get("parallelism", 1)
     enough: int | None = spec.get("completions")
     if enough is None:
-        # The pods share a queue of work: once one has succeeded, the others just end.
+        # The pods share a work queue: once one has succeeded, no new ones are created.
         return active if ended.succeeded else parallelism
     return max(0, min(parallelism, enough - ended.succeeded))
 
 
-def missing(job: JsonObject, pods: OwnPods, ended: Tally) -> list[JsonObject]:
-    """The pods to make."""
-    active = [pod for _, pod in pods if pod.active]
-    going = [pod for _, pod in pods if terminating(pod)] if only_failed(job) else []
+def missing(job: JsonObject, pods: OwnPods, ended: JobPodCounts) -> list[JsonObject]:
+    """Return the pods to create."""
+    active = [pod for _, pod in pods if pod.is_active]
+    going = [pod for _, pod in pods if is_terminating(pod)] if replaces_only_failed(job) else []
     count = min(BURST, wanted(job, len(active), ended) - len(active) - len(going))
-    if not indexed(job):
+    if not is_indexed(job):
         return [_pod(job, None) for _ in range(count)]
     taken = ended.indexes.union(index_of(pod) for pod in (*active, *going))
     free = (one for one in range(job["spec"].get("completions") or 0) if one not in taken)
@@ -145,103 +145,103 @@ def _pod(job: JsonObject, index: int | None) -> JsonObject:
 
 
 def make(pods: list[JsonObject]) -> Plan:
-    """Create pods."""
+    """Return the creation of pods."""
     return [Create(PODS, pod) for pod in pods]
 
 
 def remove(pods: OwnPods) -> Plan:
-    """Delete pods that the job itself does not want: that they go is no failure of theirs."""
+    """Return the deletion of surplus pods, which does not count as failure."""
     plan: Plan = []
     for key, pod in pods:
-        if tracked(pod):
+        if is_tracked(pod):
             plan.append(untrack(key))
         plan.append(Delete(key, pod.uid))
     return plan
 
 
-class JobOrphans(Controller[Key]):
-    """Keyed by pod."""
+class JobOrphans(Controller[ObjectKey]):
+    """Removes finalizers of pods without a job; keyed by pod."""
 
     name = "job-orphans"
     storages = (JOBS, PODS)
 
-    def __init__(self, stage: Stage) -> None:
-        self._view = stage.view
+    def __init__(self, context: ControllerContext) -> None:
+        self._view = context.view
 
-    def notice(self, change: Change) -> Iterable[Key]:
-        """A pod that nobody will count; all pods of a job that ends, or goes."""
+    def notice(self, change: WatchCacheEvent) -> Iterable[ObjectKey]:
+        """Return pods without a counting job, and all pods of a job that ends."""
         entry = change.entry
         if entry.key.storage == JOBS:
-            gone = change.deleted or not self._counts(entry.uid)
+            gone = change.deleted or not self._is_counting(entry.uid)
             return [key for key, _ in self._view.pods_of(entry.uid)] if gone else ()
         pod = None if change.deleted else self._view.pods.get(entry.key)
-        return (entry.key,) if pod is not None and self._orphaned(pod) else ()
+        return (entry.key,) if pod is not None and self._is_orphaned(pod) else ()
 
-    def decide(self, key: Key) -> Plan:
-        """Let the pod go."""
+    def decide(self, key: ObjectKey) -> Plan:
+        """Remove the finalizer of the pod."""
         pod = self._view.pods.get(key)
-        return [untrack(key)] if pod is not None and self._orphaned(pod) else []
+        return [untrack(key)] if pod is not None and self._is_orphaned(pod) else []
 
-    def _orphaned(self, pod: PodFacts) -> bool:
-        if not tracked(pod):
+    def _is_orphaned(self, pod: PodFacts) -> bool:
+        if not is_tracked(pod):
             return False
-        return pod.controller is None or not self._counts(pod.controller.uid)
+        return pod.controller is None or not self._is_counting(pod.controller.uid)
 
-    def _counts(self, uid: str) -> bool:
-        """Whether there is a job that still counts its pods."""
+    def _is_counting(self, uid: str) -> bool:
+        """Return whether there is a job that still counts its pods."""
         entry = self._view.store.by_uid(uid)
-        if entry is None or entry.key.storage != JOBS or entry.deleting:
+        if entry is None or entry.key.storage != JOBS or entry.is_terminating:
             return False
         job = self._view.object(entry.key)
         return job is not None and not finished(job)
 
 
-SUSPENDED = Condition("Suspended", "True", "JobSuspended", "Job suspended")
-RESUMED = Condition("Suspended", "False", "JobResumed", "Job resumed")
+SUSPENDED = ConditionUpdate("Suspended", "True", "JobSuspended", "Job suspended")
+RESUMED = ConditionUpdate("Suspended", "False", "JobResumed", "Job resumed")
 
 
-class Jobs(Workload):
-    """Keyed by Job."""
+class Jobs(WorkloadController):
+    """The Job controller; keyed by Job."""
 
     name = "job-controller"
     storage = JOBS
     storages = (JOBS, PODS)
 
-    def __init__(self, stage: Stage) -> None:
-        super().__init__(stage)
-        self._backoff = Backoff()
+    def __init__(self, context: ControllerContext) -> None:
+        super().__init__(context)
+        self._backoff = JobBackoff()
 
-    def reconcile(self, key: Key, owner: JsonObject) -> Plan:
-        """Count the pods that ended, make or delete others, and say when the job is done."""
+    def reconcile(self, key: ObjectKey, owner: JsonObject) -> Plan:
+        """Count the terminated pods, create or delete others, and set the end condition."""
         if finished(owner):
             self._backoff.forget(key)
             return self._expire(key, owner)
-        pods, now = self.pods(owner), self._stage.seconds()
-        active = [one for one in pods if one[1].active]
-        ended = tally(owner, pods)
-        decided = verdict(owner, ended, len(active), now)
+        pods, now = self.pods(owner), self._context.seconds()
+        active = [one for one in pods if one[1].is_active]
+        ended = count_pods(owner, pods)
+        decided = end_condition(owner, ended, len(active), now)
         if decided is not None and decided.type == FAILURE:
-            ended = tally(owner, pods, lost=True)
+            ended = count_pods(owner, pods, lost=True)
         self._backoff.note(key, ended, now)
         if decided is not None:
             return self._end(key, owner, pods, ended, decided)
         return self._go_on(key, owner, pods, ended)
 
-    def let_go(self, key: Key) -> Plan:
-        """Its pods are let go by `JobOrphans`."""
+    def on_deleted(self, key: ObjectKey) -> Plan:
+        """Reset the backoff; `JobOrphans` removes the pods' finalizers."""
         self._backoff.forget(key)
         return []
 
-    def _go_on(self, key: Key, owner: JsonObject, pods: OwnPods, ended: Tally) -> Plan:
-        active = [one for one in pods if one[1].active]
+    def _go_on(self, key: ObjectKey, owner: JsonObject, pods: OwnPods, ended: JobPodCounts) -> Plan:
+        active = [one for one in pods if one[1].is_active]
         unwanted = surplus(owner, active, ended)
-        pause = self._backoff.left(key, self._stage.seconds())
+        pause = self._backoff.left(key, self._context.seconds())
         made = [] if unwanted or pause else missing(owner, pods, ended)
         change = remove(unwanted) + make(made)
         status = self._status(owner, pods, ended)
         counted = [untrack(one) for one in ended.released]
         if counted:
-            # Nothing is forgotten if the server refuses to make a pod.
+            # Failures are kept if the server refuses to create a pod.
             plan: Plan = [*status_change(key, owner, status), *counted, *change]
         else:
             status["active"] += len(made) - len(unwanted)
@@ -250,36 +250,41 @@ class Jobs(Workload):
         return plan + self._later(owner, status, waits)
 
     def _end(
-        self, key: Key, owner: JsonObject, pods: OwnPods, ended: Tally, decided: Condition
+        self,
+        key: ObjectKey,
+        owner: JsonObject,
+        pods: OwnPods,
+        ended: JobPodCounts,
+        decided: ConditionUpdate,
     ) -> Plan:
-        """Let every pod end and be counted; then the job has ended."""
-        now = self._stage.now()
+        """Delete and count all pods; then set the final condition."""
+        now = self._context.now()
         status = self._status(owner, pods, ended)
         conditions = with_condition(status["conditions"], decided, now)
-        going: Plan = [Delete(one, pod.uid) for one, pod in pods if pod.active]
-        told: Plan = []
-        if ended.settled and not going and not status["terminating"]:
+        going: Plan = [Delete(one, pod.uid) for one, pod in pods if pod.is_active]
+        events: Plan = []
+        if ended.is_settled and not going and not status["terminating"]:
             last = terminal(decided)
             conditions = [*with_condition([], last, now), *conditions]
-            told = [_announcement(key, last)]
+            events = [_announcement(key, last)]
             if last.type == "Complete":
                 status["completionTime"] = now
         status |= {"conditions": conditions, "active": 0, "ready": 0}
         counted = [untrack(one) for one in ended.released]
-        return [*status_change(key, owner, status), *counted, *going, *told]
+        return [*status_change(key, owner, status), *counted, *going, *events]
 
-    def _status(self, owner: JsonObject, pods: OwnPods, ended: Tally) -> JsonObject:
-        active = [pod for _, pod in pods if pod.active]
+    def _status(self, owner: JsonObject, pods: OwnPods, ended: JobPodCounts) -> JsonObject:
+        active = [pod for _, pod in pods if pod.is_active]
         conditions = conditions_of(owner)
         status: JsonObject = {
             "active": len(active),
-            "ready": sum(pod.ready for pod in active),
-            "terminating": sum(terminating(pod) for _, pod in pods),
+            "ready": sum(pod.is_ready for pod in active),
+            "terminating": sum(is_terminating(pod) for _, pod in pods),
             "conditions": conditions,
             **ended.status,
         }
         started = (owner.get("status") or {}).get("startTime")
-        now = self._stage.now()
+        now = self._context.now()
         paused = any(one["type"] == "Suspended" and one["status"] == "True" for one in conditions)
         if owner["spec"].get("suspend"):
             status["conditions"] = with_condition(conditions, SUSPENDED, now)
@@ -291,23 +296,23 @@ class Jobs(Workload):
         return status
 
     def _later(self, owner: JsonObject, status: JsonObject, waits: list[float]) -> Plan:
-        """Ask again when pods may be made, or when the job has run for too long."""
+        """Requeue for the backoff or the deadline."""
         due = deadline({**owner, "status": {**(owner.get("status") or {}), **status}})
         if due is not None:
-            waits.append(due - self._stage.seconds())
+            waits.append(due - self._context.seconds())
         return [RequeueAfter(max(0.1, min(waits)))] if waits else []
 
-    def _expire(self, key: Key, owner: JsonObject) -> Plan:
-        """A finished job goes after its time to live, and its pods with it."""
+    def _expire(self, key: ObjectKey, owner: JsonObject) -> Plan:
+        """Delete a finished job, with its pods, after its TTL."""
         keep = owner["spec"].get("ttlSecondsAfterFinished")
         if keep is None:
             return []
         ended = moment(finished(owner)["lastTransitionTime"])
-        left = ended + keep - self._stage.seconds()
+        left = ended + keep - self._context.seconds()
         return [RequeueAfter(left)] if left > 0 else [Delete(key, owner["metadata"]["uid"])]
 
 
-def _announcement(key: Key, last: Condition) -> Tell:
+def _announcement(key: ObjectKey, last: ConditionUpdate) -> RecordEvent:
     if last.type == "Complete":
-        return Tell(key, "Completed", "Job completed", source=Jobs.name)
-    return Tell(key, last.reason, last.message, "Warning", Jobs.name)
+        return RecordEvent(key, "Completed", "Job completed", source=Jobs.name)
+    return RecordEvent(key, last.reason, last.message, "Warning", Jobs.name)

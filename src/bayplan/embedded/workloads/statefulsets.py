@@ -1,20 +1,20 @@
-"""StatefulSets: pods with a number and claims of their own, made and ended in order.
+"""StatefulSets: numbered pods with their own claims, created and deleted in order.
 
-Ordered sets make pod n only when those before it are ready, and take the last one first; parallel
-ones do not wait. Claims from the templates are made before their pod and stay when it goes, unless
-the retention policy says that they go when the set is scaled down. An update replaces pods from the
-last to the partition, one at a time.
+OrderedReady creates pod n only when those before it are ready, and deletes the last one first;
+Parallel does not wait. Claims are created before their pod and stay when it is deleted, unless the
+retention policy deletes them when the set is scaled down. An update replaces pods from the last to
+the partition, one at a time.
 """
 
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 from bayplan.embedded.control.controller import Create, Delete, Plan, RequeueAfter
 from bayplan.embedded.control.facts import PodFacts
 from bayplan.embedded.control.view import CLAIMS, PODS, STATEFUL_SETS
 from bayplan.embedded.workloads.base import (
-    Workload,
+    WorkloadController,
     ordinal,
     owner_reference,
     pod_from,
@@ -27,15 +27,15 @@ POD_INDEX = "apps.kubernetes.io/pod-index"
 REVISION_HASH = "controller-revision-hash"
 
 
-class StatefulSets(Workload):
-    """Keyed by StatefulSet."""
+class StatefulSets(WorkloadController):
+    """The StatefulSet controller; keyed by StatefulSet."""
 
     name = "statefulset-controller"
     storage = STATEFUL_SETS
     storages = (STATEFUL_SETS, PODS)
 
-    def reconcile(self, key: Key, owner: JsonObject) -> Plan:
-        """Make, end or replace pods, and count them."""
+    def reconcile(self, key: ObjectKey, owner: JsonObject) -> Plan:
+        """Create, delete or replace pods, and count them."""
         pods = {ordinal(one.name): (one, pod) for one, pod in self.pods(owner)}
         revision = f"{key.name}-{template_hash(owner)}"
         numbers = _numbers(owner)
@@ -47,7 +47,7 @@ class StatefulSets(Workload):
     def _grow(
         self,
         owner: JsonObject,
-        pods: dict[int, tuple[Key, PodFacts]],
+        pods: dict[int, tuple[ObjectKey, PodFacts]],
         numbers: range,
         revision: str,
     ) -> Plan:
@@ -56,10 +56,10 @@ class StatefulSets(Workload):
             found = pods.get(number)
             if found is None:
                 plan += self._make(owner, number, revision)
-            elif found[1].terminal and not found[1].deleting:
+            elif found[1].is_terminal and not found[1].is_terminating:
                 plan.append(Delete(found[0], found[1].uid))
-            if _ordered(owner) and (found is None or not self._settled(found[1], owner)):
-                # Nothing after it is touched before this one is well.
+            if _is_ordered(owner) and (found is None or not self._is_settled(found[1], owner)):
+                # Later pods are not changed before this one is ready.
                 return plan or [RequeueAfter(30.0)]
         return plan
 
@@ -68,25 +68,25 @@ class StatefulSets(Workload):
         meta = owner["metadata"]
         for template in owner["spec"].get("volumeClaimTemplates") or ():
             claim = claim_object(owner, template, number)
-            name = Key(CLAIMS, meta["namespace"], claim["metadata"]["name"])
+            name = ObjectKey(CLAIMS, meta["namespace"], claim["metadata"]["name"])
             if self._view.store.get(name) is None:
                 plan.append(Create(CLAIMS, claim))
         return [*plan, Create(PODS, pod_object(owner, number, revision))]
 
     def _shrink(
-        self, owner: JsonObject, pods: dict[int, tuple[Key, PodFacts]], numbers: range
+        self, owner: JsonObject, pods: dict[int, tuple[ObjectKey, PodFacts]], numbers: range
     ) -> Plan:
         surplus = sorted((number for number in pods if number not in numbers), reverse=True)
         going = [pods[number] for number in surplus]
-        if _ordered(owner):
+        if _is_ordered(owner):
             going = going[:1]
-        plan: Plan = [Delete(one, pod.uid) for one, pod in going if not pod.deleting]
+        plan: Plan = [Delete(one, pod.uid) for one, pod in going if not pod.is_terminating]
         return plan + self._drop_claims(owner, pods, numbers)
 
     def _drop_claims(
-        self, owner: JsonObject, pods: dict[int, tuple[Key, PodFacts]], numbers: range
+        self, owner: JsonObject, pods: dict[int, tuple[ObjectKey, PodFacts]], numbers: range
     ) -> Plan:
-        """Where the policy says so, the claims of numbers that are no longer wanted go."""
+        """Delete the claims of surplus numbers, if the retention policy is Delete."""
         policy = owner["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
         if policy.get("whenScaled") != "Delete":
             return []
@@ -94,7 +94,9 @@ class StatefulSets(Workload):
         number = numbers.stop
         while number not in pods:
             claims = [
-                Key(CLAIMS, owner["metadata"]["namespace"], _claim_name(owner, template, number))
+                ObjectKey(
+                    CLAIMS, owner["metadata"]["namespace"], _claim_name(owner, template, number)
+                )
                 for template in owner["spec"].get("volumeClaimTemplates") or ()
             ]
             present = [one for one in claims if self._view.store.get(one) is not None]
@@ -107,7 +109,7 @@ class StatefulSets(Workload):
     def _update(
         self,
         owner: JsonObject,
-        pods: dict[int, tuple[Key, PodFacts]],
+        pods: dict[int, tuple[ObjectKey, PodFacts]],
         numbers: range,
         revision: str,
     ) -> Plan:
@@ -118,16 +120,18 @@ class StatefulSets(Workload):
         for number in reversed(numbers):
             key, pod = pods[number]
             if number >= partition and _revision(pod) != revision:
-                return [] if pod.deleting else [Delete(key, pod.uid)]
-            if not self._settled(pod, owner):
+                return [] if pod.is_terminating else [Delete(key, pod.uid)]
+            if not self._is_settled(pod, owner):
                 return []
         return []
 
-    def _settled(self, pod: PodFacts, owner: JsonObject) -> bool:
-        return pod.active and self.available(pod, owner)
+    def _is_settled(self, pod: PodFacts, owner: JsonObject) -> bool:
+        return pod.is_active and self.is_available(pod, owner)
 
-    def _count(self, key: Key, owner: JsonObject, pods: list[PodFacts], revision: str) -> Plan:
-        active = [pod for pod in pods if pod.active]
+    def _count(
+        self, key: ObjectKey, owner: JsonObject, pods: list[PodFacts], revision: str
+    ) -> Plan:
+        active = [pod for pod in pods if pod.is_active]
         updated = sum(_revision(pod) == revision for pod in active)
         before = (owner.get("status") or {}).get("currentRevision") or revision
         wanted = owner["spec"].get("replicas") or 0
@@ -138,7 +142,7 @@ class StatefulSets(Workload):
                 owner,
                 {
                     "replicas": len(pods),
-                    "readyReplicas": sum(pod.ready for pod in active),
+                    "readyReplicas": sum(pod.is_ready for pod in active),
                     "availableReplicas": self.count_available(active, owner),
                     "currentReplicas": sum(_revision(pod) == before for pod in active),
                     "updatedReplicas": updated,
@@ -152,7 +156,7 @@ class StatefulSets(Workload):
 
 
 def pod_object(owner: JsonObject, number: int, revision: str) -> JsonObject:
-    """Pod n of a set, with its claims as volumes."""
+    """Return pod n of a set, with its claims as volumes."""
     name = f"{owner['metadata']['name']}-{number}"
     pod = pod_from(owner, name=name)
     labels = {POD_NAME: name, POD_INDEX: str(number), REVISION_HASH: revision}
@@ -175,7 +179,7 @@ def pod_object(owner: JsonObject, number: int, revision: str) -> JsonObject:
 
 
 def claim_object(owner: JsonObject, template: JsonObject, number: int) -> JsonObject:
-    """The claim of pod n from one of the set's templates."""
+    """Return the claim of pod n from one of the set's templates."""
     meta = template["metadata"]
     selector = (owner["spec"].get("selector") or {}).get("matchLabels") or {}
     made: JsonObject = {
@@ -203,7 +207,7 @@ def _numbers(owner: JsonObject) -> range:
     return range(start, start + (owner["spec"].get("replicas") or 0))
 
 
-def _ordered(owner: JsonObject) -> bool:
+def _is_ordered(owner: JsonObject) -> bool:
     return bool(owner["spec"].get("podManagementPolicy") != "Parallel")
 
 

@@ -1,14 +1,14 @@
-"""One way of packing: groups onto new nodes of a template, in a given order or as they suit.
+"""One attempt to pack groups onto new nodes of a template, in a given order or blended.
 
 Each pod goes to the first of the new nodes that takes it; where none does, a node is added, if that
-one does. Groups of which one node's room is all that matters are packed without placing a single
-pod (see `packing`), or put where they suit each other (see `blending`). Those that compare nodes
+one does. Groups for which only one node's capacity matters are packed without placing a single pod,
+or blended (see `packing`). Those that compare nodes
 (spreading, affinity, shared claims) are placed one by one: all that was only counted before is
-really put into the snapshot, so that what they are told rests on what is there. Those without a
+really put into the snapshot, so that answers about them rest on what is there. Those without a
 place are tried again at the end, if others have come that they might have waited for.
 
 New nodes of one template are in the same domain of every topology but that of their own names. So
-a rule about zones says the same of all of them, and one about hosts is a matter of one node.
+a rule about zones holds for all of them or for none, and one about hosts is about one node.
 """
 
 from __future__ import annotations
@@ -20,29 +20,27 @@ from operator import itemgetter
 
 import numpy as np
 
-from bayplan.fit.batches.blending import Blend, blend_onto
-from bayplan.fit.batches.comparing import looks_at
-from bayplan.fit.batches.groups import Group
+from bayplan.fit.batches.fill import passing, place_all_on, place_on
+from bayplan.fit.batches.groups import PodEquivalenceGroup, depends_on
 from bayplan.fit.batches.loads import Loads
-from bayplan.fit.batches.packing import Packing, Row
-from bayplan.fit.batches.placing import passing, place_all_on, place_on
-from bayplan.fit.batches.template import Template, add_node
+from bayplan.fit.batches.packing import Blend, NodeRun, Packing, blend_onto
+from bayplan.fit.batches.template import NodeTemplate, add_node
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.columns import SlotArray
 from bayplan.kube.pods import Pod
 
 FEW_PODS = 200
-"""So many can be placed one by one without anybody noticing."""
+"""So many can be placed one by one at little cost."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Prospect:
-    """What is asked: these groups, on new nodes of a template."""
+class EstimateInput:
+    """The input of an estimate: groups, and new nodes of a template."""
 
     snapshot: Snapshot
-    template: Template
-    groups: tuple[Group, ...]
+    template: NodeTemplate
+    groups: tuple[PodEquivalenceGroup, ...]
     loads: Loads
     most: int
     """How many new nodes there may be."""
@@ -52,19 +50,19 @@ class Prospect:
 
     @property
     def pods(self) -> int:
-        """How many pods there are."""
+        """The number of pods."""
         return sum(map(len, self.groups))
 
     @property
     def has_few_pods(self) -> bool:
-        """Whether so few wait that every try costs little."""
+        """Whether there are so few pods that every attempt costs little."""
         return self.pods <= FEW_PODS
 
 
-class Attempt:
-    """Groups on new nodes; what it does to the snapshot is for the caller to undo."""
+class PackingAttempt:
+    """Groups on new nodes; the caller undoes what it does to the snapshot."""
 
-    def __init__(self, prospect: Prospect) -> None:
+    def __init__(self, prospect: EstimateInput) -> None:
         self._snapshot = prospect.snapshot
         self._template = prospect.template
         self._groups = prospect.groups
@@ -91,21 +89,21 @@ class Attempt:
                 self._place_all(numbers)
             else:
                 self._pack(numbers)
-        self._place_waiting(order)
+        self._place_pending(order)
 
     def blend(self, order: Sequence[int]) -> None:
-        """Place all groups: those that do not compare nodes where they suit each other, and then
-        the others, in this order.
+        """Place all groups: those that do not compare nodes blended, and then the others, in this
+        order.
         """
         self._blend([number for number in order if number not in self._comparing])
         comparing = [number for number in order if number in self._comparing]
         if comparing:
             self._materialise()
             self._place_all(comparing)
-            self._place_waiting(order)
+            self._place_pending(order)
 
     def take(self, fillings: Iterable[tuple[Sequence[int], int]]) -> None:
-        """Put pods onto new nodes as it is told: how many of each group onto each of so many."""
+        """Put pods onto new nodes by counts: how many of each group onto each of how many nodes."""
         for counts, nodes in fillings:
             chosen = [number for number, pods in enumerate(counts) if pods]
             filling = [(self._loads[number], counts[number]) for number in chosen]
@@ -123,9 +121,7 @@ class Attempt:
             self.left[number] = self.left[number][placed:]
 
     def _blend(self, order: Sequence[int]) -> None:
-        """Put groups where they suit each other; those that matter by more than their size come
-        first, in this order.
-        """
+        """Blend groups; those that matter by more than their size come first, in this order."""
         awkward = self._loads.awkward
         self._pack(number for number in order if number in awkward)
         plain = [number for number in self._fitting(order) if number not in awkward]
@@ -137,13 +133,13 @@ class Attempt:
             self.left[number] = self.left[number][before - left :]
 
     def _note(self, number: int) -> None:
-        """Remember that pods of a group are counted, and when the first were."""
+        """Record that pods of a group are counted, in order of the first."""
         if number not in self.packed:
             self.packed.add(number)
             self.log.append(number)
 
     def _fitting(self, numbers: Iterable[int]) -> list[int]:
-        """The groups of which a pod fits a node on which there is nothing yet."""
+        """Return the groups of which a pod fits an empty node."""
         if not self._has_placed:
             return [number for number in numbers if number in self._loads.fitting]
         snapshot = self._snapshot
@@ -161,14 +157,14 @@ class Attempt:
     def _place_each(self, number: int) -> None:
         """Place the pods of a group one by one; equal ones are not tried once one has failed."""
         left: list[Pod] = []
-        hinges = self._groups[number].hinges
-        waiting = iter(self.left[number])
-        for pod in waiting:
+        is_interdependent = self._groups[number].is_interdependent
+        pending = iter(self.left[number])
+        for pod in pending:
             if not self._place(number, pod):
                 left.append(pod)
-                if not hinges:
+                if not is_interdependent:
                     break
-        self.left[number] = [*left, *waiting]
+        self.left[number] = [*left, *pending]
 
     def _place(self, number: int, pod: Pod) -> bool:
         evaluation = self._snapshot.evaluation(pod)
@@ -183,7 +179,7 @@ class Attempt:
         return True
 
     def _first_passing(self, evaluation: Evaluation) -> int | None:
-        """The row of the first node that takes a pod."""
+        """Return the row of the first node that a pod fits."""
         rows = self.packing.rows
         if not rows:
             return None
@@ -195,7 +191,7 @@ class Attempt:
         return found if passes[found] else None
 
     def _on_new_node(self, pod: Pod) -> int | None:
-        """The row of a new node, if there may be one and it takes a pod."""
+        """Return the row of a new node, if there may be one and the pod fits it."""
         if self.packing.nodes >= self.packing.most:
             return None
         name = next(self._names)
@@ -216,16 +212,16 @@ class Attempt:
 
     # -- those that wait for others ------------------------------------------------------------
 
-    def _place_waiting(self, order: Sequence[int]) -> None:
-        """Try those again that had no place, and look at others who have come since."""
+    def _place_pending(self, order: Sequence[int]) -> None:
+        """Try pods again that could not be placed and depend on pods placed since."""
         others = [n for n in order if len(self.left[n]) < len(self._groups[n])]
-        waiting = [n for n in order if self.left[n] and self._looks_at(n, others)]
-        if not waiting:
+        pending = [n for n in order if self.left[n] and self._looks_at(n, others)]
+        if not pending:
             return
         self._materialise()
         before = -1
-        while before != (before := sum(len(self.left[n]) for n in waiting)):
-            self._place_all(waiting)
+        while before != (before := sum(len(self.left[n]) for n in pending)):
+            self._place_all(pending)
 
     def _looks_at(self, number: int, others: Iterable[int]) -> bool:
         """Whether where a group can go depends on where some other one is."""
@@ -233,7 +229,7 @@ class Attempt:
         if not (signature.terms.affinity or signature.hard_spread):
             return False
         return any(
-            looks_at(self._groups[number], self._groups[other], self._snapshot)
+            depends_on(self._groups[number], self._groups[other], self._snapshot)
             for other in others
             if other != number
         )
@@ -255,8 +251,8 @@ class Attempt:
         self.packed.clear()
 
 
-def packed_places(rows: Sequence[Row], packed: Collection[int]) -> dict[int, list[int]]:
-    """For groups that are only counted, the numbers of the nodes that their pods go to."""
+def packed_places(rows: Sequence[NodeRun], packed: Collection[int]) -> dict[int, list[int]]:
+    """Return the numbers of the nodes of pods that are only counted, by group."""
     places: dict[int, list[int]] = {number: [] for number in packed}
     first = 0
     for row in rows:
@@ -267,8 +263,8 @@ def packed_places(rows: Sequence[Row], packed: Collection[int]) -> dict[int, lis
     return places
 
 
-def new_names(snapshot: Snapshot, template: Template) -> Iterator[str]:
-    """Names that nothing in the snapshot speaks of."""
+def new_names(snapshot: Snapshot, template: NodeTemplate) -> Iterator[str]:
+    """Yield node names that are unused in the snapshot."""
     cluster = snapshot.cluster
     taken: list[Container[str]] = [
         cluster.slots.by_name,

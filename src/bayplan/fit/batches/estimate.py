@@ -1,7 +1,7 @@
-"""How many new nodes of a template help how many pods of which groups.
+"""Estimates: how many new nodes of a template help how many pods of which groups.
 
 Filters only. Pods are put where they suit each other, or first fit, the largest first. What is
-largest is a matter of what runs short, and nobody knows that beforehand: several orders are tried,
+largest is a matter of what runs short, which is not known beforehand: several orders are tried,
 and the way counts that helps the most pods with the fewest nodes. None is tried after one that no
 other could do better than, or, where many pods wait, not by much.
 """
@@ -11,37 +11,36 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bayplan.fit.batches.attempt import Attempt, Prospect, new_names, packed_places
-from bayplan.fit.batches.comparing import compares_nodes, told_apart
-from bayplan.fit.batches.groups import Group
+from bayplan.fit.batches.attempt import EstimateInput, PackingAttempt, new_names, packed_places
+from bayplan.fit.batches.groups import PodEquivalenceGroup, compares_nodes, is_divided_by_daemons
 from bayplan.fit.batches.loads import Loads
-from bayplan.fit.batches.packing import Row
-from bayplan.fit.batches.template import Template, add_node
+from bayplan.fit.batches.packing import NodeRun
+from bayplan.fit.batches.template import NodeTemplate, add_node
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 
 Order = tuple[int, ...]
 GOOD = 1.02
-"""How much more than the least that could be enough is good enough where many pods wait."""
+"""How much more than the lower bound is good enough where there are many pods."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimate:
     """What new nodes of a template would do."""
 
-    template: Template
-    groups: tuple[Group, ...]
+    template: NodeTemplate
+    groups: tuple[PodEquivalenceGroup, ...]
     helped: tuple[int, ...]
-    """By group, how many of its pods find a place."""
+    """By group, how many of its pods are placed."""
     nodes: int
     """How many new nodes that takes."""
-    _rows: tuple[Row, ...] = ()
+    _rows: tuple[NodeRun, ...] = ()
     _log: tuple[tuple[str, Pod] | int, ...] = ()
     _unpacked: Mapping[int, list[tuple[str, Pod]]] = field(default_factory=dict)
 
     @property
     def pods(self) -> int:
-        """How many pods find a place."""
+        """How many pods are placed."""
         return sum(self.helped)
 
     def placements(self) -> Iterator[tuple[int, Pod]]:
@@ -65,7 +64,7 @@ class Estimate:
                 yield from zip(places[entry], self.groups[entry].pods, strict=False)
 
     def by_node(self) -> list[list[Pod]]:
-        """For each new node the pods that it is for."""
+        """Return the pods of each new node."""
         found: list[list[Pod]] = [[] for _ in range(self.nodes)]
         for number, pod in self.placements():
             found[number].append(pod)
@@ -73,14 +72,14 @@ class Estimate:
 
 
 def estimate(
-    snapshot: Snapshot, template: Template, groups: Sequence[Group], most: int
+    snapshot: Snapshot, template: NodeTemplate, groups: Sequence[PodEquivalenceGroup], most: int
 ) -> Estimate:
-    """How many new nodes of a template, and no more than `most`, help which pods; nothing is
-    changed.
+    """Estimate which pods new nodes of a template help, and how many nodes (at most `most`) that
+    takes; nothing is changed.
     """
-    prospect = look(snapshot, template, groups, most)
+    prospect = prepare_estimate(snapshot, template, groups, most)
     best = Estimate(template, tuple(groups), (0,) * len(groups), 0)
-    for found in _ways(prospect):
+    for found in _estimates(prospect):
         if (found.pods, -found.nodes) > (best.pods, -best.nodes):
             best = found
         if found.pods == prospect.pods and found.nodes <= _enough(prospect, found):
@@ -88,22 +87,26 @@ def estimate(
     return best
 
 
-def _ways(prospect: Prospect) -> Iterator[Estimate]:
+def _estimates(prospect: EstimateInput) -> Iterator[Estimate]:
     found = orders(prospect)
-    yield blended(prospect, found[-1])
-    yield from (in_order(prospect, order) for order in found)
+    yield estimate_blended(prospect, found[-1])
+    yield from (estimate_in_order(prospect, order) for order in found)
 
 
-def _enough(prospect: Prospect, found: Estimate) -> float:
-    """With how many nodes nothing else needs to be tried."""
+def _enough(prospect: EstimateInput, found: Estimate) -> float:
+    """Return with how many nodes no other order needs to be tried."""
     least = prospect.loads.least(found.helped)
     return least if prospect.has_few_pods else least * GOOD
 
 
-def look(snapshot: Snapshot, template: Template, groups: Sequence[Group], most: int) -> Prospect:
-    """What is asked, with what the pods take of a new node and what there is to take."""
+def prepare_estimate(
+    snapshot: Snapshot, template: NodeTemplate, groups: Sequence[PodEquivalenceGroup], most: int
+) -> EstimateInput:
+    """Return the input of an estimate, with what pods use of a new node and what it has."""
     asked = tuple(
-        replace(group, hinges=True) if told_apart(group, template.daemons, snapshot) else group
+        replace(group, is_interdependent=True)
+        if is_divided_by_daemons(group, template.daemons, snapshot)
+        else group
         for group in groups
     )
     with snapshot.fork():
@@ -112,17 +115,17 @@ def look(snapshot: Snapshot, template: Template, groups: Sequence[Group], most: 
         loads = Loads(snapshot, name, asked, template.own_labels)
     own = template.own_labels
     comparing = frozenset(n for n, group in enumerate(asked) if compares_nodes(group, own))
-    return Prospect(snapshot, template, asked, loads, most, comparing)
+    return EstimateInput(snapshot, template, asked, loads, most, comparing)
 
 
-def orders(prospect: Prospect) -> list[Order]:
+def orders(prospect: EstimateInput) -> list[Order]:
     """Orders worth trying, each once: the largest first by cpu and memory together, by what a
-    pod takes most of, by all that it takes, and by how few of them a node has room for. Where
+    pod takes most of, by all that it takes, and by how few of them fit a node. Where
     many pods wait, only the first.
     """
     loads = prospect.loads
-    hopeful = [n for n, group in enumerate(prospect.groups) if group.pods and not group.refusal]
-    shares = {number: loads.share(number) for number in hopeful}
+    candidates = [n for n, group in enumerate(prospect.groups) if group.pods and not group.refusal]
+    shares = {number: loads.share(number) for number in candidates}
 
     def by_cpu_and_memory(number: int) -> tuple[int, int]:
         return -int(shares[number][1:3].sum()), number
@@ -133,43 +136,47 @@ def orders(prospect: Prospect) -> list[Order]:
     def by_everything(number: int) -> tuple[int, int]:
         return -int(shares[number].sum()), number
 
-    def by_room(number: int) -> tuple[int, int]:
-        return loads.room(number), -int(shares[number].sum())
+    def by_pods_per_node(number: int) -> tuple[int, int]:
+        return loads.pods_per_node(number), -int(shares[number].sum())
 
-    keys = (by_cpu_and_memory, by_most, by_everything, by_room)
-    found = list(dict.fromkeys(tuple(sorted(hopeful, key=key)) for key in keys))
+    keys = (by_cpu_and_memory, by_most, by_everything, by_pods_per_node)
+    found = list(dict.fromkeys(tuple(sorted(candidates, key=key)) for key in keys))
     return found if prospect.has_few_pods else found[:1]
 
 
-def in_order(prospect: Prospect, order: Order) -> Estimate:
-    """What comes of taking groups in an order."""
+def estimate_in_order(prospect: EstimateInput, order: Order) -> Estimate:
+    """Estimate with groups in an order."""
     with prospect.snapshot.fork():
-        attempt = Attempt(prospect)
+        attempt = PackingAttempt(prospect)
         attempt.run(order)
-        return _outcome(prospect, attempt)
+        return _result(prospect, attempt)
 
 
-def blended(prospect: Prospect, order: Order) -> Estimate:
-    """What comes of putting groups where they suit each other, as far as they go together."""
+def estimate_blended(prospect: EstimateInput, order: Order) -> Estimate:
+    """Estimate with groups blended."""
     with prospect.snapshot.fork():
-        attempt = Attempt(prospect)
+        attempt = PackingAttempt(prospect)
         attempt.blend(order)
-        return _outcome(prospect, attempt)
+        return _result(prospect, attempt)
 
 
-def filled(prospect: Prospect, fillings: Iterable[tuple[Sequence[int], int]]) -> Estimate:
-    """What comes of filling nodes as told: how many pods of each group go onto each of so many."""
-    attempt = Attempt(prospect)
+def estimate_filled(
+    prospect: EstimateInput, fillings: Iterable[tuple[Sequence[int], int]]
+) -> Estimate:
+    """Estimate with given counts: how many pods of each group go onto each of how many nodes."""
+    attempt = PackingAttempt(prospect)
     attempt.take(fillings)
-    return _outcome(prospect, attempt)
+    return _result(prospect, attempt)
 
 
-def shared(prospect: Prospect, order: Order, counts: Sequence[int]) -> tuple[Estimate, list[Group]]:
-    """What comes of the first so many pods of each group, with the others filling what these leave
-    of their nodes; and who has no place then. Groups that compare nodes fill nothing.
+def estimate_shared(
+    prospect: EstimateInput, order: Order, counts: Sequence[int]
+) -> tuple[Estimate, list[PodEquivalenceGroup]]:
+    """Estimate with the first pods of each group, the others filling what these leave of their
+    nodes; and the groups that are left then. Groups that compare nodes fill nothing.
     """
     with prospect.snapshot.fork():
-        attempt = Attempt(prospect)
+        attempt = PackingAttempt(prospect)
         asked = list(zip(prospect.groups, counts, strict=True))
         attempt.left = [group.pods[:count] for group, count in asked]
         attempt.blend(order)
@@ -181,10 +188,10 @@ def shared(prospect: Prospect, order: Order, counts: Sequence[int]) -> tuple[Est
             attempt.packing.most = attempt.packing.nodes
             attempt.blend(order)
         left = zip(prospect.groups, attempt.left, strict=True)
-        return _outcome(prospect, attempt), [group.of(pods) for group, pods in left]
+        return _result(prospect, attempt), [group.of(pods) for group, pods in left]
 
 
-def _outcome(prospect: Prospect, attempt: Attempt) -> Estimate:
+def _result(prospect: EstimateInput, attempt: PackingAttempt) -> Estimate:
     asked = zip(prospect.groups, attempt.left, strict=True)
     return Estimate(
         template=prospect.template,

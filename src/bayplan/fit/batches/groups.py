@@ -1,14 +1,16 @@
-"""Pods grouped by likeness: whatever is worked out for one of a group holds for all of it.
+"""Pods grouped by equivalence: whatever is computed for one of a group holds for all of it.
 
-Pods are alike if they have one signature, need the same of storage, insist on the same node, have
-one priority and are nominated for the same node, if any. Claims that differ only by name are alike,
-so the replicas of a StatefulSet are one group. A volume that several pods use, or that is in use
-already, is told apart by its handle, since it takes one place on a node however many use it there.
+Pods are equivalent if they have one signature, the same storage requirements, the same required
+node, one priority and the same nominated node, if any. Claims that differ only by name are
+equivalent, so the replicas of a StatefulSet are one group. A volume that several pods use, or that
+is in use already, is distinguished by its handle, since it takes one attach slot on a node however
+many pods use it there.
 
-Some pods hinge on each other by more than what a node has room for: two that share a claim that
-only one pod may use, or that is not bound yet, and those whose claims existing volumes could serve.
-A group of such pods says so, and is placed one by one; so is one whose scheduler has other filters
-than the usual ones.
+Some pods depend on each other by more than a node's free capacity: two that share a claim that only
+one pod may use, or that is not bound yet, and those whose claims existing volumes could serve. A
+group of such pods is marked as interdependent and placed one by one; so is one whose scheduler has
+other filters than the usual ones, and one that compares nodes, where the node of one pod can decide
+about the next.
 """
 
 from __future__ import annotations
@@ -17,15 +19,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from bayplan.fit.plugins.base import Question
-from bayplan.fit.plugins.registry import has_all_filters
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.decision import Refusal
+from bayplan.fit.plugins.registry import has_other_rules
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
-from bayplan.fit.requirements.devices import NO_DEVICES
 from bayplan.fit.requirements.pods import PodRequirements
 from bayplan.fit.signatures.signature import PodSignature
+from bayplan.fit.signatures.terms import TermKind
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.volumes.identity import VolumeIdentity, of_inline_volume
 from bayplan.kube.meta import Labels
 from bayplan.kube.pods import Pod
@@ -33,42 +34,42 @@ from bayplan.kube.storage import PersistentVolumeClaim
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Pods that are alike."""
+class PodEquivalenceGroup:
+    """Equivalent pods, and what they have in common."""
 
     pods: tuple[Pod, ...]
     signature: PodSignature
     requirements: PodRequirements | None
-    """What they need of storage; None if they are refused before any node is looked at."""
+    """Their storage requirements; None if they are refused before any node is evaluated."""
     refusal: Refusal | None = None
     own_volumes: tuple[tuple[VolumeIdentity, int], ...] = ()
     """By driver and plugin (of an example), how many volumes each pod has for itself."""
     shared_volumes: tuple[VolumeIdentity, ...] = ()
     """The volumes that each pod uses, and others as well."""
-    hinges: bool = False
-    """Whether placing one of the pods can decide about another, wherever that goes."""
+    is_interdependent: bool = False
+    """Whether placing one of the pods can decide about another, on whatever node."""
     labels: Labels = field(default_factory=dict)
-    """The labels of one of them; no selector that matters tells another apart."""
+    """The labels of one of them; no selector that counts distinguishes another."""
 
     def __len__(self) -> int:
         return len(self.pods)
 
-    def of(self, pods: Sequence[Pod]) -> Group:
-        """The same group with only these of its pods."""
+    def of(self, pods: Sequence[Pod]) -> PodEquivalenceGroup:
+        """Return the group with only these of its pods."""
         return replace(self, pods=tuple(pods))
 
 
-Said = tuple[PodRequirements, bool] | Refusal
-"""What is needed of storage and whether rules are others than usual; or why all is refused."""
-Rest = tuple[str, int, str, str]
-"""The node that is named, the priority, the node that is kept for the pod, and the scheduler."""
-Likeness = tuple[PodSignature, Said, Rest]
+Judgement = tuple[PodRequirements, bool] | Refusal
+"""Storage requirements and whether other rules apply; or the refusal before any node."""
+PodContext = tuple[str, int, str, str]
+"""The required node, the priority, the nominated node, and the scheduler."""
+EquivalenceKey = tuple[PodSignature, Judgement, PodContext]
 
 
 class _Uses:
-    """Which claims and volumes several of the pods use, or some that are placed."""
+    """The claims and volumes that several of the pods use, or placed pods."""
 
-    def __init__(self, cluster: Cluster, pods: Iterable[Pod]) -> None:
+    def __init__(self, cluster: ClusterState, pods: Iterable[Pod]) -> None:
         self._cluster = cluster
         claims: list[str] = []
         handles: list[str] = []
@@ -80,7 +81,7 @@ class _Uses:
         self.handles = _repeated(handles)
 
     def of(self, pod: Pod) -> tuple[dict[str, PersistentVolumeClaim], list[VolumeIdentity]]:
-        """A pod's claims by key, and its volumes, each once."""
+        """Return a pod's claims by key, and its volumes, each once."""
         storage = self._cluster.storage
         claims: dict[str, PersistentVolumeClaim] = {}
         volumes: list[VolumeIdentity] = []
@@ -95,113 +96,121 @@ class _Uses:
                 volumes.append(one)
         return claims, volumes
 
-    def shared(self, pod: Pod, needs: PodRequirements) -> tuple[VolumeIdentity, ...]:
-        """The volumes of a pod that others use as well, waiting or placed."""
-        in_use = {need.shared for need in needs.attach if need.shared}
+    def shared(self, pod: Pod, requirements: PodRequirements) -> tuple[VolumeIdentity, ...]:
+        """Return the volumes of a pod that other pods use as well, pending or placed."""
+        in_use = {need.shared for need in requirements.attach if need.shared}
         found = [
             one for one in self.of(pod)[1] if one.handle in self.handles or one.handle in in_use
         ]
         return tuple(sorted(found, key=lambda one: (one.driver, one.handle)))
 
-    def hinges(self, pod: Pod) -> bool:
-        """Whether a claim of a pod is shared in a way that decides about its other users."""
+    def is_interdependent(self, pod: Pod) -> bool:
+        """Whether a claim of a pod is shared so that placing it decides about its other users."""
         return any(
             key in self.claims
             and (READ_WRITE_ONCE_POD in claim.spec.access_modes or not claim.spec.volume_name)
             for key, claim in self.of(pod)[0].items()
         )
 
-    def shares_nothing(self, needs: PodRequirements) -> bool:
-        """Whether pods that need this share no volume with anybody."""
-        return not (self.claims or self.handles or any(need.shared for need in needs.attach))
+    def shares_nothing(self, requirements: PodRequirements) -> bool:
+        """Whether pods of these requirements share no volume with other pods."""
+        return not (self.claims or self.handles or any(need.shared for need in requirements.attach))
 
 
 def _repeated(names: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name, count in Counter(names).items() if count > 1)
 
 
-def group_pods(snapshot: Snapshot, pods: Iterable[Pod]) -> list[Group]:
-    """The groups of these pods, in the order in which their first ones came."""
-    waiting = list(pods)
-    drafts = _drafts(snapshot, waiting)
-    if _heed(snapshot.cluster, drafts):
-        drafts = _drafts(snapshot, waiting)
-    uses = _Uses(snapshot.cluster, (pod for pod in waiting if pod.spec.volumes))
-    return [group for key, draft in drafts.items() for group in _split(key, draft, uses)]
+def group_pods(snapshot: Snapshot, pods: Iterable[Pod]) -> list[PodEquivalenceGroup]:
+    """Return the groups of these pods, in the order of their first pods."""
+    pending = list(pods)
+    by_key = _by_equivalence(snapshot, pending)
+    if _count_own_terms(snapshot.cluster, by_key):
+        by_key = _by_equivalence(snapshot, pending)
+    uses = _Uses(snapshot.cluster, (pod for pod in pending if pod.spec.volumes))
+    return [
+        group for key, equivalents in by_key.items() for group in _split(key, equivalents, uses)
+    ]
 
 
-def _drafts(snapshot: Snapshot, pods: Sequence[Pod]) -> dict[Likeness, list[Pod]]:
-    """Pods by everything but the volumes that they share."""
-    drafts: dict[Likeness, list[Pod]] = {}
-    known: dict[tuple[PodSignature, PodRequirements, Rest], list[Pod]] = {}
+def _by_equivalence(snapshot: Snapshot, pods: Sequence[Pod]) -> dict[EquivalenceKey, list[Pod]]:
+    """Return pods by everything but the volumes that they share."""
+    by_key: dict[EquivalenceKey, list[Pod]] = {}
+    known: dict[tuple[PodSignature, PodRequirements, PodContext], list[Pod]] = {}
     for pod in pods:
-        signature, rest = snapshot.cluster.signatures.of(pod), _rest(snapshot, pod)
-        needs = snapshot.requirements_of(pod)
-        alike = known.get((signature, needs, rest))
-        if alike is None:
-            said = _said(snapshot, pod)
-            alike = drafts.setdefault((signature, said, rest), [])
-            if not isinstance(said, Refusal):
-                known[signature, needs, rest] = alike
-        alike.append(pod)
-    return drafts
+        signature, rest = snapshot.cluster.signatures.of(pod), _context(snapshot, pod)
+        requirements = snapshot.requirements_of(pod)
+        equivalent = known.get((signature, requirements, rest))
+        if equivalent is None:
+            judgement = _judge(snapshot, pod)
+            equivalent = by_key.setdefault((signature, judgement, rest), [])
+            if not isinstance(judgement, Refusal):
+                known[signature, requirements, rest] = equivalent
+        equivalent.append(pod)
+    return by_key
 
 
-def _rest(snapshot: Snapshot, pod: Pod) -> Rest:
+def _context(snapshot: Snapshot, pod: Pod) -> PodContext:
     scheduler = pod.spec.scheduler_name if snapshot.profile.schedulers else ""
     priority, nominated = snapshot.priority(pod), snapshot.nominated_node(pod)
     return pod.spec.node_name, priority, nominated, scheduler
 
 
-def _said(snapshot: Snapshot, pod: Pod) -> Said:
+def _judge(snapshot: Snapshot, pod: Pod) -> Judgement:
     answer = snapshot.evaluation(pod)
     if isinstance(answer, Refusal):
         return answer
-    return answer.question.requirements, _is_unusual(answer.question)
+    return answer.request.requirements, has_other_rules(answer.request)
 
 
-def _is_unusual(question: Question) -> bool:
-    """Whether a profile leaves filters out, or has constraints for those without their own."""
-    plugins = question.plugins
-    ignores = plugins.ignored_resources or plugins.ignored_resource_groups
-    return bool(
-        not has_all_filters(plugins)
-        or ignores
-        or question.default_spread.hard
-        or plugins.volume_rules is not None
-        or question.requirements.devices != NO_DEVICES
-    )
-
-
-def _heed(cluster: Cluster, drafts: dict[Likeness, list[Pod]]) -> bool:
-    """Heed the terms that the pods will have once they run; says whether that told some apart."""
-    for signature, *_ in drafts:
+def _count_own_terms(cluster: ClusterState, by_key: dict[EquivalenceKey, list[Pod]]) -> bool:
+    """Count the terms that the pods will have once they run; return whether that divided a
+    group.
+    """
+    for signature, *_ in by_key:
         if signature.terms.owned:
             cluster.counted_terms(signature)
-    return any(cluster.signatures.of(pods[0]) is not key[0] for key, pods in drafts.items())
+    return any(cluster.signatures.of(pods[0]) is not key[0] for key, pods in by_key.items())
 
 
-def _split(key: Likeness, pods: list[Pod], uses: _Uses) -> Iterator[Group]:
-    """The groups of a draft: those that share the same volumes."""
-    signature, said, _ = key
-    if isinstance(said, Refusal):
-        yield Group(tuple(pods), signature, None, refusal=said)
+def _split(key: EquivalenceKey, pods: list[Pod], uses: _Uses) -> Iterator[PodEquivalenceGroup]:
+    """Divide equivalent pods into groups that share the same volumes."""
+    signature, judgement, _ = key
+    if isinstance(judgement, Refusal):
+        yield PodEquivalenceGroup(tuple(pods), signature, None, refusal=judgement)
         return
-    needs, unusual = said
+    requirements, is_judged_otherwise = judgement
     labels = pods[0].metadata.labels
     if not pods[0].spec.volumes:
-        yield Group(tuple(pods), signature, needs, hinges=unusual, labels=labels)
+        yield PodEquivalenceGroup(
+            tuple(pods),
+            signature,
+            requirements,
+            is_interdependent=is_judged_otherwise,
+            labels=labels,
+        )
         return
-    one_by_one = unusual or any(claim.search for claim in needs.first_consumer)
+    one_by_one = is_judged_otherwise or any(claim.search for claim in requirements.first_consumer)
     parts: dict[tuple[tuple[VolumeIdentity, ...], bool], list[Pod]] = {}
-    if uses.shares_nothing(needs):
+    if uses.shares_nothing(requirements):
         parts[(), False] = pods
     else:
         for pod in pods:
-            parts.setdefault((uses.shared(pod, needs), uses.hinges(pod)), []).append(pod)
-    for (shared, hinges), part in parts.items():
+            parts.setdefault(
+                (uses.shared(pod, requirements), uses.is_interdependent(pod)), []
+            ).append(pod)
+    for (shared, is_interdependent), part in parts.items():
         own = _own(uses.of(part[0])[1], shared)
-        yield Group(tuple(part), signature, needs, None, own, shared, hinges or one_by_one, labels)
+        yield PodEquivalenceGroup(
+            tuple(part),
+            signature,
+            requirements,
+            None,
+            own,
+            shared,
+            is_interdependent or one_by_one,
+            labels,
+        )
 
 
 def _own(
@@ -215,3 +224,47 @@ def _own(
             examples.setdefault(kind, one)
             counts[kind] += 1
     return tuple((examples[kind], count) for kind, count in counts.items())
+
+
+# -- groups that compare nodes ---------------------------------------------------------------------
+
+
+def compares_nodes(group: PodEquivalenceGroup, own_labels: frozenset[str]) -> bool:
+    """Whether more than one node's capacity decides about a group on new nodes."""
+    signature = group.signature
+    return (
+        group.is_interdependent
+        or bool(signature.hard_spread or signature.terms.affinity)
+        or any(placed.topology_key not in own_labels for placed in signature.terms.anti_affinity)
+    )
+
+
+def is_divided_by_daemons(
+    group: PodEquivalenceGroup, daemons: Iterable[Pod], snapshot: Snapshot
+) -> bool:
+    """Whether daemons exclude some pods of a group and others not: the group was made without
+    them, and its pods may differ by labels that only they read.
+    """
+    known, signatures = snapshot.cluster.namespaces, snapshot.cluster.signatures
+    terms = [
+        owned.term
+        for daemon in daemons
+        for owned in signatures.of(daemon).terms.owned
+        if owned.kind is TermKind.KEEPS_OUT
+    ]
+    if not terms:
+        return False
+    namespace, labels = group.signature.namespace, [pod.metadata.labels for pod in group.pods]
+    kept_out = ({term.concerns(namespace, one, known) for one in labels} for term in terms)
+    return any(len(answers) > 1 for answers in kept_out)
+
+
+def depends_on(group: PodEquivalenceGroup, other: PodEquivalenceGroup, snapshot: Snapshot) -> bool:
+    """Whether a group has affinity to another one, or is spread by where it is."""
+    known, namespace, labels = snapshot.cluster.namespaces, other.signature.namespace, other.labels
+    return any(
+        placed.term.picks(namespace, labels, known) for placed in group.signature.terms.affinity
+    ) or any(
+        constraint.selector.matches(labels) and group.signature.namespace == namespace
+        for constraint in group.signature.hard_spread
+    )

@@ -1,6 +1,6 @@
-"""What a new node would be: a node, its CSINode, and the pods that every such node runs.
+"""Node templates: a node, its CSINode, and the daemon pods that every such node runs.
 
-A template is declared (from what a group of nodes says of itself) or copied from a node that runs,
+A template is declared (from what a node group is configured with) or copied from a running node,
 without what is only that node's own: its name, its cordon, taints of a state it is in. New nodes of
 one template differ in nothing but their names, and the labels that hold their names.
 """
@@ -13,34 +13,34 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from bayplan.fit.snapshot import Snapshot
-from bayplan.kube.daemons import belongs_to_node, daemon_pod, runs_on
+from bayplan.kube.daemonsets import belongs_to_node, daemon_pod, should_run_on
 from bayplan.kube.labels import HOSTNAME
 from bayplan.kube.meta import KubeObject, ObjectMeta, OwnerReference
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Affinity, Pod
 from bayplan.kube.storage import CSINode, PersistentVolumeClaim
-from bayplan.kube.tolerations import tells_state
+from bayplan.kube.tolerations import is_status_taint
 from bayplan.kube.workloads import DaemonSet
 
 GATE = "VolumeLimitScaling"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Template:
+class NodeTemplate:
     """What all new nodes of one kind have in common."""
 
     node: Node
     csinode: CSINode | None = None
-    """What the node's drivers will report; None if it will have no CSI driver."""
+    """The CSINode of new nodes; None if they will have no CSI driver."""
     daemons: tuple[Pod, ...] = ()
     group: str = ""
-    """What new nodes are called after; the node itself, if nothing is said."""
+    """What new nodes are named after; by default the node itself."""
 
     @classmethod
-    def like(
+    def from_node(
         cls, snapshot: Snapshot, name: str, *, drops: Callable[[Taint], bool] | None = None
-    ) -> Template:
-        """A template after a node that runs; `drops` says which taints a new one would not
+    ) -> NodeTemplate:
+        """Return a template copied from a running node; `drops` are taints that a new one would not
         have, beside those of a state.
         """
         node = snapshot.cluster.node_named(name)
@@ -54,12 +54,12 @@ class Template:
 
     @property
     def own_labels(self) -> frozenset[str]:
-        """The labels that differ from one new node to the next, because they hold its name."""
+        """The labels that hold the node's name, and so differ between new nodes."""
         labels = self.node.metadata.labels
         return frozenset({HOSTNAME, *(k for k, v in labels.items() if v == self.node.name)})
 
     def objects(self, name: str, *, with_csinode: bool = True) -> Iterator[KubeObject]:
-        """A new node of this name, with all that comes with it."""
+        """Yield a new node of this name, its CSINode and its daemon pods."""
         labels = self.node.metadata.labels | dict.fromkeys(self.own_labels, name)
         metadata = ObjectMeta(name=name, labels=labels, annotations=self.node.metadata.annotations)
         yield replace(self.node, metadata=metadata)
@@ -71,23 +71,23 @@ class Template:
             yield pod
 
 
-def add_node(snapshot: Snapshot, template: Template, name: str) -> None:
-    """Put a new node into a snapshot; without what drivers will say, if the gate is off."""
+def add_node(snapshot: Snapshot, template: NodeTemplate, name: str) -> None:
+    """Put a new node into a snapshot; without its CSINode, if the gate is off."""
     gate = snapshot.profile.gates.enabled(GATE)
     for obj in template.objects(name, with_csinode=gate):
         snapshot.put(obj)
 
 
 def daemons_for(node: Node, daemon_sets: Iterable[DaemonSet]) -> tuple[Pod, ...]:
-    """The daemons that a node of a template will run, by the sets that there are."""
-    return tuple(daemon_pod(one, node.name) for one in daemon_sets if runs_on(one, node))
+    """Return the DaemonSet pods that a node of a template will run."""
+    return tuple(daemon_pod(one, node.name) for one in daemon_sets if should_run_on(one, node))
 
 
 def _as_new(node: Node, drops: Callable[[Taint], bool] | None) -> Node:
     taints = [
         taint
         for taint in node.spec.taints
-        if not tells_state(taint) and not (drops and drops(taint))
+        if not is_status_taint(taint) and not (drops and drops(taint))
     ]
     spec = replace(node.spec, taints=taints, unschedulable=False, provider_id="")
     return replace(node, spec=spec)
@@ -102,7 +102,7 @@ def _csinode_of(csinode: CSINode, name: str) -> CSINode:
 
 
 def _daemon_on(pod: Pod, node: str) -> Pod:
-    """The daemon as a new node runs it; what ties a pod to another node is left out."""
+    """Return a daemon pod as a new node runs it, without its affinity to another node."""
     metadata = replace(
         pod.metadata, name=f"{pod.name}-{node}", uid=f"{pod.name}-{node}", deletion_timestamp=None
     )
@@ -117,7 +117,7 @@ def _daemon_on(pod: Pod, node: str) -> Pod:
 
 
 def ephemeral_claims(pod: Pod) -> Iterator[PersistentVolumeClaim]:
-    """The claims that will be made for a pod's generic ephemeral volumes."""
+    """Yield the claims that are created for a pod's generic ephemeral volumes."""
     for volume in pod.spec.volumes:
         if volume.ephemeral is not None:
             made_from = volume.ephemeral.volume_claim_template

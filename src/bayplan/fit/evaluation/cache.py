@@ -1,35 +1,34 @@
-"""Evaluations kept by what pods are asked: signature, requirements, plugins and default spreading.
+"""Evaluations by request: signature, requirements, plugins and default spreading.
 
-Pods that are asked the same are given the same evaluation. What makes them the same is looked up at
-every decision, so it is kept by objects and small integers. Evaluations asked least recently are
-dropped first. One about a volume that is in use already, or about a disk, is hardly asked by more
-than one pod: of these only a few are kept, so that thousands of them do not displace all others.
+Equal requests share one evaluation. The key is looked up at every decision, so it is made of
+objects and small integers. The least recently used evaluations are dropped first. One for a volume
+that is in use already, or for a disk, is hardly used by more than one pod: of these only a few are
+kept, so that thousands of them do not displace all others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 
+from bayplan.fit.decision import Refusal
 from bayplan.fit.evaluation.ranks import Evaluation
-from bayplan.fit.plugin_set import PluginSet
-from bayplan.fit.plugins.base import Arrival, Filter, Question
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, PreFilterInput
 from bayplan.fit.plugins.registry import compile_filters, refusal_before_nodes
-from bayplan.fit.profile import Profile
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.profile import PluginSet, Profile
 from bayplan.fit.requirements.default_spread import DefaultSpread, default_spread
 from bayplan.fit.requirements.pods import RequirementsCache
 from bayplan.fit.signatures.signature import PodSignature
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.kube.pods import Pod
 
 BYTES_PER_SLOT = 32
 """What one evaluation takes for each node, about."""
-MOST_SINGLE = 64
+MAX_SINGLE = 64
 """Evaluations of single pods that are kept."""
 
 
 class SpreadVersion:
-    """Default spreading for pods of one signature and one set of plugins, as it now is."""
+    """Default spreading for pods of one signature and one plugin set, as it is now."""
 
     __slots__ = ("defaults", "generation")
 
@@ -39,9 +38,11 @@ class SpreadVersion:
 
 
 class EvaluationCache:
-    """Makes the evaluations of pods, and keeps them."""
+    """The evaluations of requests, compiled on demand and kept."""
 
-    def __init__(self, cluster: Cluster, requirements: RequirementsCache, profile: Profile) -> None:
+    def __init__(
+        self, cluster: ClusterState, requirements: RequirementsCache, profile: Profile
+    ) -> None:
         self._cluster = cluster
         self._requirements = requirements
         self._profile = profile
@@ -52,47 +53,54 @@ class EvaluationCache:
         self._last_plugins = (profile.plugins, 0)
 
     def evaluation(self, pod: Pod, plugins: PluginSet | None = None) -> Evaluation | Refusal:
-        """The evaluation of pods like this one, or why no node is even looked at."""
+        """Return the evaluation of equivalent pods, or the refusal before any node."""
         if self._cluster.usage_changes.is_long or self._cluster.node_changes.is_long:
-            self._cluster.tidy()
+            self._cluster.trim()
         plugins = plugins or self._profile.plugins_for(pod)
         signature = self._cluster.signatures.of(pod)
-        needs = self._requirements.of(pod)
-        if not needs.ready or (signature.node_names is not None and not signature.node_names):
+        requirements = self._requirements.of(pod)
+        if not requirements.ready or (
+            signature.node_names is not None and not signature.node_names
+        ):
             refusal = refusal_before_nodes(self._arrival(pod, signature, plugins))
             if refusal is not None:
                 return refusal
         spread = self._spread(signature, plugins)
-        key = (spread, needs, pod.spec.node_name)
-        kept = self._single if needs.is_of_one else self._common
+        key = (spread, requirements, pod.spec.node_name)
+        kept = self._single if requirements.is_unique else self._common
         known = kept.get(key)
         if known is not None:
             kept.move_to_end(key)
             return known
-        self._make_room()
+        self._evict()
         on, defaults = pod.spec.node_name, spread.defaults
-        question = Question(self._cluster, signature, needs, on, defaults, plugins)
-        known = kept[key] = Evaluation(question)
+        request = EvaluationRequest(self._cluster, signature, requirements, on, defaults, plugins)
+        known = kept[key] = Evaluation(request)
         return known
 
     def filters(self, pod: Pod) -> tuple[Filter, ...] | Refusal:
-        """The filters of evaluations of pods like this one, compiled and not kept."""
+        """Compile the filters of a pod's evaluation without keeping them."""
         plugins = self._profile.plugins_for(pod)
         signature = self._cluster.signatures.of(pod)
         refusal = refusal_before_nodes(self._arrival(pod, signature, plugins))
         if refusal is not None:
             return refusal
-        needs, defaults = self._requirements.of(pod), self._spread(signature, plugins).defaults
+        requirements, defaults = (
+            self._requirements.of(pod),
+            self._spread(signature, plugins).defaults,
+        )
         on = pod.spec.node_name
         return tuple(
-            compile_filters(Question(self._cluster, signature, needs, on, defaults, plugins))
+            compile_filters(
+                EvaluationRequest(self._cluster, signature, requirements, on, defaults, plugins)
+            )
         )
 
-    def _arrival(self, pod: Pod, signature: PodSignature, plugins: PluginSet) -> Arrival:
+    def _arrival(self, pod: Pod, signature: PodSignature, plugins: PluginSet) -> PreFilterInput:
         devices = self._requirements.devices.of(pod)
-        return Arrival(pod, signature, self._requirements.claims(pod), plugins, devices)
+        return PreFilterInput(pod, signature, self._requirements.claims(pod), plugins, devices)
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         if self._cluster.pod_counts.is_crowded:
             self._common.clear()
             self._single.clear()
@@ -100,11 +108,11 @@ class EvaluationCache:
         each = self._cluster.slots.capacity * BYTES_PER_SLOT
         while len(self._common) * each > self._cluster.limits.evaluation_bytes:
             self._common.popitem(last=False)
-        while len(self._single) >= MOST_SINGLE:
+        while len(self._single) >= MAX_SINGLE:
             self._single.popitem(last=False)
 
     def _number(self, plugins: PluginSet) -> int:
-        """A small integer for a plugin set, which is cheaper to look up than the set."""
+        """Return a small integer for a plugin set, which is cheaper to look up than the set."""
         last, number = self._last_plugins
         if last is not plugins:
             number = self._plugin_numbers.setdefault(plugins, len(self._plugin_numbers))

@@ -1,11 +1,11 @@
-"""One question, answered again and again at the cost of what has changed.
+"""One request, evaluated again and again at the cost of what has changed.
 
 An evaluation keeps for every node whether it passes the filters that look at one node at a time,
-and the points of the scores that do. Asked again, it redoes the nodes that changed since. Filters
-and scores that compare nodes (spreading, affinity, normalised scores) are redone whole, if they
-have a say at all. The result is one vector of ranks: total score first, then a hash of the node's
-name, so that equal clusters give equal answers whatever order they were built in; -1 where the pod
-does not fit.
+and the points of the scores that do. When it is read again, it refreshes the nodes that changed
+since. Filters and scores that compare nodes (spreading, affinity, normalised scores) are computed
+anew, if they are active at all. The result is one vector of ranks: total score first, then a hash
+of the node's name, so that equal clusters give equal answers whatever order they were built in; -1
+where the pod does not fit.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayplan.fit.plugins.base import Filter, Question, Reads
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, LocalScore, ReadScope, RelativeScore
 from bayplan.fit.plugins.registry import compile_filters, compile_scores
-from bayplan.fit.plugins.scores import LocalScore, RelativeScore
 from bayplan.fit.state.cluster import TIE_BITS
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, constant
 
@@ -25,37 +24,37 @@ REFUSED, SHIFT = constant(DOES_NOT_FIT), constant(TIE_BITS)
 
 
 class Evaluation:
-    """Which nodes fit pods of one question, and how they rank, kept up to date."""
+    """Which nodes fit pods of one request, and how they rank, kept up to date."""
 
-    def __init__(self, question: Question) -> None:
-        self.question = question
-        self.filters = compile_filters(question)
-        self.scores = compile_scores(question)
-        self._of_node = [f for f in self.filters if f.reads is Reads.NODE]
-        self._of_usage = [f for f in self.filters if f.reads is Reads.USAGE]
-        self._of_cluster = [f for f in self.filters if f.reads is Reads.CLUSTER]
+    def __init__(self, request: EvaluationRequest) -> None:
+        self.request = request
+        self.filters = compile_filters(request)
+        self.scores = compile_scores(request)
+        self._of_node = [f for f in self.filters if f.reads is ReadScope.NODE]
+        self._of_usage = [f for f in self.filters if f.reads is ReadScope.USAGE]
+        self._of_cluster = [f for f in self.filters if f.reads is ReadScope.CLUSTER]
         local = [s for s in self.scores if isinstance(s, LocalScore)]
-        self._local = [s for s in local if s.reads is Reads.USAGE]
-        self._local_of_node = [s for s in local if s.reads is Reads.NODE]
+        self._local = [s for s in local if s.reads is ReadScope.USAGE]
+        self._local_of_node = [s for s in local if s.reads is ReadScope.NODE]
         self._relative = [s for s in self.scores if isinstance(s, RelativeScore)]
         self._node_cursor = self._usage_cursor = -1
         self._flat = 0
-        """Points that all nodes get by scores that do not tell them apart now."""
+        """Points that all nodes get by scores that are the same for all of them now."""
         self._quiet_version = -1
-        """While rules and relative scores have no say, and nothing has changed that."""
+        """The version of rules at which cluster filters and relative scores were inactive."""
         self.partial_refreshes = 0
-        """How often some nodes were redone, and not all."""
+        """How often some nodes were refreshed, and not all."""
         self.partial_rankings = 0
         """How often only those were ranked anew."""
         self._reset()
 
     def best(self, rows: Rows = ALL_ROWS) -> int:
-        """The slot of the best of these nodes, or DOES_NOT_FIT."""
+        """Return the slot of the best of these nodes, or DOES_NOT_FIT."""
         self.refresh()
         return best_of(self.ranks, rows)
 
     def ranks_without(self, slots: Iterable[int]) -> IntArray:
-        """The ranks if these slots' nodes did not fit: scores compare only those that do."""
+        """Return the ranks if these slots' nodes did not fit: scores compare only those that do."""
         self.refresh()
         feasible = self.ranks >= 0
         feasible[list(slots)] = False
@@ -63,7 +62,7 @@ class Evaluation:
 
     def refresh(self) -> None:
         """Bring the ranks up to date."""
-        cluster = self.question.cluster
+        cluster = self.request.cluster
         if len(self.ranks) != cluster.slots.capacity:
             self._reset()
         rows = self._changed_rows()
@@ -73,18 +72,18 @@ class Evaluation:
         self._rank(rows)
 
     def _reset(self) -> None:
-        capacity = self.question.cluster.slots.capacity
+        capacity = self.request.cluster.slots.capacity
         self._passes_alone: BoolArray = np.zeros(capacity, dtype=np.bool_)
         self._points_alone: IntArray = np.zeros(capacity, dtype=np.int64)
         self._base: IntArray = np.zeros(capacity, dtype=np.int64)
         """Ranks by node objects and flat points alone, whether nodes pass or not."""
         self._local_ranks: IntArray = np.full(capacity, DOES_NOT_FIT, dtype=np.int64)
-        """Ranks by what can be said of one node at a time."""
+        """Ranks by filters and scores of one node at a time."""
         self.ranks: IntArray = self._local_ranks
         self._node_cursor = self._usage_cursor = -1
 
     def _changed_rows(self) -> Rows | None:
-        cluster = self.question.cluster
+        cluster = self.request.cluster
         nodes, usage = cluster.node_changes, cluster.usage_changes
         usage_rows = usage.since(self._usage_cursor, len(self.ranks))
         self._usage_cursor = usage.end
@@ -100,11 +99,13 @@ class Evaluation:
         return node_rows if usage_rows is None else np.union1d(node_rows, usage_rows)
 
     def _node_rows(self) -> Rows | None:
-        return self.question.cluster.node_changes.since(self._node_cursor, len(self.ranks))
+        return self.request.cluster.node_changes.since(self._node_cursor, len(self.ranks))
 
     def _refresh_nodes(self, rows: Rows) -> bool:
-        """Redo what rests on node objects; says whether that moved points on other nodes too."""
-        passes = self.question.cluster.alive[rows].copy()
+        """Refresh what rests on node objects; return whether that moved points on other nodes
+        too.
+        """
+        passes = self.request.cluster.alive[rows].copy()
         for one in self._of_node:
             passes &= one.passes(rows)
         self._passes_alone[rows] = passes
@@ -112,11 +113,11 @@ class Evaluation:
         self._points_alone = np.zeros_like(before)
         for score in self._local_of_node:
             self._points_alone += score.points(ALL_ROWS) * score.weight
-        self._base = ((self._points_alone + self._flat) << TIE_BITS) | self.question.cluster.ties
+        self._base = ((self._points_alone + self._flat) << TIE_BITS) | self.request.cluster.ties
         return not np.array_equal(before, self._points_alone)
 
     def _refresh_local(self, rows: Rows) -> None:
-        """Redo what rests on one node at a time."""
+        """Refresh what rests on one node at a time."""
         passes = self._passes_alone[rows]
         for one in self._of_usage:
             passes = passes & one.passes(rows)
@@ -131,7 +132,7 @@ class Evaluation:
         self._local_ranks[rows] = ranks
 
     def _points(self, rows: Rows) -> IntArray:
-        """What the local scores give together."""
+        """Return the sum of the local scores."""
         first, *others = self._local
         points = _weighted(first, rows)
         for score in others:
@@ -139,10 +140,10 @@ class Evaluation:
         return points
 
     def _rank(self, rows: Rows | None) -> None:
-        if self._quiet_version == self.question.cluster.rules_version:
+        if self._quiet_version == self.request.cluster.rules_version:
             self.partial_rankings += not (rows is None or isinstance(rows, slice))
             return
-        rules = [f for f in self._of_cluster if f.has_say]
+        rules = [f for f in self._of_cluster if f.is_active]
         relative = self._comparing()
         if rules or relative:
             self._quiet_version = -1
@@ -150,10 +151,10 @@ class Evaluation:
             return
         self.ranks = self._local_ranks
         if all(score.stays_flat for score in self._relative):
-            self._quiet_version = self.question.cluster.rules_version
+            self._quiet_version = self.request.cluster.rules_version
 
     def _comparing(self) -> list[RelativeScore]:
-        """The scores that compare nodes now; what the others give to all is counted."""
+        """Return the scores that compare nodes now; the flat points of the others are counted."""
         relative: list[RelativeScore] = []
         flat = 0
         for score in self._relative:
@@ -167,7 +168,7 @@ class Evaluation:
         return relative
 
     def _lift(self, ranks: int) -> None:
-        """All nodes get so much more."""
+        """Add points to all nodes."""
         self._base += ranks
         self._local_ranks[self._local_ranks >= 0] += ranks
 
@@ -192,7 +193,7 @@ def _weighted(score: LocalScore, rows: Rows) -> IntArray:
 
 
 def best_of(ranks: IntArray, rows: Rows) -> int:
-    """The slot of the highest rank among these, or DOES_NOT_FIT."""
+    """Return the slot of the highest rank among these, or DOES_NOT_FIT."""
     if isinstance(rows, slice):
         slot = int(ranks.argmax())
     elif len(rows):

@@ -1,4 +1,4 @@
-"""What every filter and every score says of every node, for explanations.
+"""The verdict of every filter and every score on every node, for explanations.
 
 Deciding needs only ranks; this walks the filters in order and keeps, for each node that fails, the
 first filter that refused it and why, and for each node that passes, what each score gives it.
@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bayplan.fit.decision import Refusal
 from bayplan.fit.evaluation.ranks import Evaluation
-from bayplan.fit.plugins.base import Filter
-from bayplan.fit.plugins.scores import LocalScore, RelativeScore
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.plugins.base import Filter, LocalScore, RelativeScore
 from bayplan.fit.state.columns import ALL_ROWS, BoolArray, IntArray, Rows, SlotArray
 
-NOBODY: Mapping[int, Refusal] = {}
+NO_REFUSALS: Mapping[int, Refusal] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +32,42 @@ def refusers(evaluation: Evaluation) -> Iterator[tuple[Filter, SlotArray]]:
     """The filters that refuse nodes, in order, each with the slots that it is the first to
     refuse.
     """
-    left = evaluation.question.cluster.alive.copy()
+    left = evaluation.request.cluster.alive.copy()
     for one in evaluation.filters:
-        if one.has_say:
+        if one.is_active:
             slots = np.flatnonzero(left & ~one.passes(ALL_ROWS))
             if len(slots):
                 left[slots] = False
                 yield one, slots
 
 
-def verdicts(evaluation: Evaluation, beside: Mapping[int, Refusal] = NOBODY) -> Verdicts:
-    """What the filters and scores say of every node.
+def verdicts(
+    evaluation: Evaluation, with_nominated: Mapping[int, Refusal] = NO_REFUSALS
+) -> Verdicts:
+    """Return the verdicts of filters and scores on every node.
 
-    Where nominated pods leave no room, `beside` says so by slot, and that comes first.
+    `with_nominated` has, by slot, refusals because of nominated pods, which come first.
     """
-    cluster = evaluation.question.cluster
+    cluster = evaluation.request.cluster
     names = cluster.slots.names
     left = cluster.alive.copy()
     refusals: dict[str, Refusal] = {}
     for one, slots in refusers(evaluation):
         left[slots] = False
-        told = one.refusals(slots)
-        refusals.update(zip((names[slot] for slot in slots.tolist()), told, strict=True))
-    for slot, refusal in beside.items():
+        found = one.refusals(slots)
+        refusals.update(zip((names[slot] for slot in slots.tolist()), found, strict=True))
+    for slot, refusal in with_nominated.items():
         left[slot] = False
         refusals[names[slot]] = refusal
     return Verdicts(refusals, _scores(evaluation, left))
 
 
 def refusing_plugins(evaluation: Evaluation, among: Rows = ALL_ROWS) -> frozenset[str]:
-    """The plugins that are the first to refuse one of these slots' nodes."""
-    left = evaluation.question.cluster.alive[among].copy()
+    """Return the plugins that are the first to refuse one of these slots' nodes."""
+    left = evaluation.request.cluster.alive[among].copy()
     refusing: set[str] = set()
     for one in evaluation.filters:
-        if one.has_say:
+        if one.is_active:
             passes = one.passes(among)
             if (left & ~passes).any():
                 refusing.add(one.plugin)
@@ -75,8 +76,8 @@ def refusing_plugins(evaluation: Evaluation, among: Rows = ALL_ROWS) -> frozense
 
 
 def refusing_drivers(evaluation: Evaluation) -> frozenset[str]:
-    """The CSI drivers over which volumes keep the pod off some node."""
-    alive = np.flatnonzero(evaluation.question.cluster.alive)
+    """Return the CSI drivers because of which some node is refused."""
+    alive = np.flatnonzero(evaluation.request.cluster.alive)
     return frozenset(driver for one in evaluation.filters for driver in one.drivers(alive))
 
 
@@ -88,14 +89,14 @@ def first_refusal(
     """
     row = np.array([slot], dtype=np.intp)
     for one in evaluation.filters:
-        asked = one.has_say and (plugins is None or one.name in plugins)
+        asked = one.is_active and (plugins is None or one.name in plugins)
         if asked and not one.passes(row)[0]:
             return one.refusal(slot)
     return None
 
 
 def _scores(evaluation: Evaluation, feasible: BoolArray) -> dict[str, dict[str, int]]:
-    names = evaluation.question.cluster.slots.names
+    names = evaluation.request.cluster.slots.names
     by_plugin = _points(evaluation, feasible)
     scores = {}
     for slot in np.flatnonzero(feasible).tolist():
@@ -109,6 +110,6 @@ def _points(evaluation: Evaluation, feasible: BoolArray) -> dict[str, IntArray]:
     for score in evaluation.scores:
         if isinstance(score, LocalScore):
             found[score.name] = score.points(ALL_ROWS) * score.weight
-        elif isinstance(score, RelativeScore) and not score.is_silent:
+        elif isinstance(score, RelativeScore) and not score.is_inactive:
             found[score.name] = score.points(feasible) * score.weight
     return found

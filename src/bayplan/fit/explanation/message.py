@@ -1,26 +1,19 @@
-"""The one line that says why a pod fits nowhere: kube-scheduler's own, to the letter."""
+"""The one line for a pod that fits nowhere: kube-scheduler's own, to the letter."""
 
 from __future__ import annotations
 
+from bayplan.fit.decision import UNRESOLVABLE, Refusal, summary, summary_before_nodes
 from bayplan.fit.evaluation.verdicts import Verdicts
-from bayplan.fit.plugins.registry import deallocates_claims
+from bayplan.fit.plugins.registry import message_without_state, post_filter_messages
 from bayplan.fit.preemption import Preemption
-from bayplan.fit.refusal import UNRESOLVABLE, Refusal, summary, summary_before_nodes
-from bayplan.fit.requirements.devices import NO_DEVICES
 from bayplan.fit.snapshot import Snapshot
 from bayplan.kube.pods import Pod
 
 NO_NODES = "no nodes available to schedule pods"
-NO_CLAIMS = "no new claims to deallocate"
-"""What kube-scheduler's plugin for dynamic resources says of a pod that has no claims."""
-NO_CLAIMS_HELP = "still not schedulable"
-"""What it says of one whose claims it could not take back."""
-NO_STATE = "not found"
-"""What it says where it was not asked before."""
 
 
 def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption | None) -> str:
-    """Why a pod that fits nowhere does not, and what preemption came to if it was tried."""
+    """Return the message for a pod that fits nowhere, with that of preemption if it was tried."""
     found = snapshot.verdicts(pod)
     if isinstance(found, Refusal):
         return message_before_nodes(snapshot, pod, found, preemption)
@@ -30,44 +23,44 @@ def unschedulable_message(snapshot: Snapshot, pod: Pod, preemption: Preemption |
 def message_before_nodes(
     snapshot: Snapshot, pod: Pod, refusal: Refusal, preemption: Preemption | None
 ) -> str:
-    """The line for a pod that is refused before any node is looked at.
+    """Return the line for a pod that is refused before any node is evaluated.
 
-    Of a pod whose claims to devices are missing kube-scheduler writes nothing; that is said here
-    as it is.
+    kube-scheduler writes nothing for a pod whose ResourceClaims are missing; here they are named.
     """
     devices, count = snapshot.requirements_of(pod).devices, len(snapshot.cluster.slots)
     if devices.missing:
         return devices.missing
     line = summary_before_nodes(count, refusal) if count else NO_NODES
-    if preemption is not None and count and _is_cut_short(snapshot, pod, refusal):
-        return f"{line} {NO_STATE}"
+    if preemption is not None and count:
+        failed = _failed_post_filter(snapshot, pod, refusal)
+        if failed:
+            return f"{line} {failed}"
     return _with_preemption(snapshot, pod, line, preemption)
 
 
-def _is_cut_short(snapshot: Snapshot, pod: Pod, refusal: Refusal) -> bool:
-    """Whether kube-scheduler's plugin for dynamic resources was not asked before the refusal; it
-    then fails afterwards, and preemption is not tried.
+def _failed_post_filter(snapshot: Snapshot, pod: Pod, refusal: Refusal) -> str:
+    """Return the message of a plugin that did not run before the refusal; then there is no
+    preemption.
     """
-    lasting = refusal.code == UNRESOLVABLE and not deallocates_claims(refusal.plugin)
-    return lasting and snapshot.profile.plugins_for(pod).deallocates_claims
+    if refusal.code != UNRESOLVABLE or not snapshot.profile.plugins_for(pod).reports_post_filters:
+        return ""
+    return message_without_state(refusal.plugin)
 
 
 def message_of(snapshot: Snapshot, pod: Pod, found: Verdicts, preemption: Preemption | None) -> str:
-    """The line for a pod that every node refuses."""
+    """Return the line for a pod that every node refuses."""
     count = len(snapshot.cluster.slots)
     line = summary(count, _reasons(found)) if count else NO_NODES
     return _with_preemption(snapshot, pod, line, preemption)
 
 
 def _with_preemption(snapshot: Snapshot, pod: Pod, line: str, preemption: Preemption | None) -> str:
-    said = preemption.message if preemption is not None else ""
-    if not said or not len(snapshot.cluster.slots):
+    message = preemption.message if preemption is not None else ""
+    if not message or not len(snapshot.cluster.slots):
         return line
-    if snapshot.profile.plugins_for(pod).deallocates_claims:
-        devices = snapshot.requirements_of(pod).devices
-        looks = devices != NO_DEVICES and devices.ready
-        said = f"{NO_CLAIMS_HELP if looks else NO_CLAIMS}, {said}"
-    return f"{line} {said}"
+    if snapshot.profile.plugins_for(pod).reports_post_filters:
+        message = ", ".join((*post_filter_messages(snapshot.requirements_of(pod)), message))
+    return f"{line} {message}"
 
 
 def _reasons(found: Verdicts) -> list[str]:

@@ -1,4 +1,10 @@
-"""A trial in a snapshot: one pod, one node that refuses it, and what can be tried there."""
+"""A trial in a snapshot: one pod, one node that refuses it, and what can be tried there.
+
+kube-scheduler's reasons are short so that they can be counted. What a person then asks (how much is
+free, which taint, which label, whose volumes, which pods) the plugin that refused tells, and it
+proposes the steps that could lift the refusal; whether a step helps is found out by taking it in a
+fork, not here.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +13,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from bayplan.fit.decision import Refusal
 from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Filter
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.plugins.explanation import Proposal
+from bayplan.fit.plugins.registry import BY_NAME, explainer_of
 from bayplan.fit.snapshot import Snapshot
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.pods import PodRecord, placed_on, placed_pod
-from bayplan.kube.daemons import belongs_to_node
+from bayplan.kube.daemonsets import belongs_to_node
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
@@ -33,18 +41,18 @@ class SnapshotTrial:
     name: str
     """The node's name."""
     refusal: Refusal
-    memo: dict[Hashable, Any] = field(default_factory=dict, compare=False)
-    """What has been worked out for all nodes; trials of one pod share it, while nothing changes."""
+    cache: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+    """What was computed for all nodes; trials of one pod share it, while nothing changes."""
 
-    def once(self, key: Hashable, work_out: Callable[[], T]) -> T:
-        """What is the same for many nodes, worked out once."""
-        if key not in self.memo:
-            self.memo[key] = work_out()
-        found: T = self.memo[key]
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return what is the same for many nodes, computed once."""
+        if key not in self.cache:
+            self.cache[key] = compute()
+        found: T = self.cache[key]
         return found
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterState:
         """The cluster as it now is."""
         return self.snapshot.cluster
 
@@ -64,19 +72,19 @@ class SnapshotTrial:
         return self.snapshot.cluster.csinodes.get(self.name)
 
     def as_refused(self) -> AbstractContextManager[None]:
-        """The cluster as the node refused the pod: beside pods that are nominated for the node, if
-        those leave no room. Ask for no decision meanwhile.
+        """The cluster as the node refused the pod: with the pods that are nominated for the node,
+        if it refuses because of them. Make no decision meanwhile.
         """
-        check = self.once("check", lambda: self.snapshot.nominated_pods_check(self.pod))
-        is_beside = check.refusal_beside(self.slot) is not None
-        return check.beside(self.slot) if is_beside else nullcontext()
+        check = self.cached("check", lambda: self.snapshot.nominated_pods_check(self.pod))
+        is_beside = check.refusal_with_nominated(self.slot) is not None
+        return check.with_nominated(self.slot) if is_beside else nullcontext()
 
     @property
-    def refusing(self) -> Filter | None:
-        """The filter that refuses, if it has a say of the pod."""
-        return self.once(("refusing", self.refusal.plugin), self._refusing)
+    def refusing_filter(self) -> Filter | None:
+        """The filter that refuses, if the pod has it."""
+        return self.cached(("refusing", self.refusal.plugin), self._find_refusing_filter)
 
-    def _refusing(self) -> Filter | None:
+    def _find_refusing_filter(self) -> Filter | None:
         return next((one for one in self.filters if one.name == self.refusal.plugin), None)
 
     @property
@@ -87,7 +95,7 @@ class SnapshotTrial:
 
     def filter(self, kind: type[F]) -> F | None:
         """The pod's filter of a kind, if it has one."""
-        return self.once(kind, lambda: self._filter(kind))
+        return self.cached(kind, lambda: self._filter(kind))
 
     def _filter(self, kind: type[F]) -> F | None:
         return next((one for one in self.filters if isinstance(one, kind)), None)
@@ -95,21 +103,23 @@ class SnapshotTrial:
     # -- what is tried -------------------------------------------------------------------------
 
     def priority(self, pod: Pod) -> int:
-        """How important a pod is."""
+        """Return a pod's priority."""
         return self.snapshot.priority(pod)
 
-    def refusal_of(self, pod: Pod) -> Refusal | None:
-        """What the node would say of the pod if it were so; None if it would take it."""
+    def refusal_if(self, pod: Pod) -> Refusal | None:
+        """Return the node's refusal of the pod if it were changed so; None if it would fit."""
         return self.snapshot.refusal(pod, self.name)
 
-    def may_move(self, pod: Pod) -> bool:
-        """Whether a pod can be asked to go elsewhere."""
+    def can_move(self, pod: Pod) -> bool:
+        """Whether a pod may be moved to another node."""
         return not (belongs_to_node(pod) or pod.is_terminating or pod.key == self.pod.key)
 
-    def move_one_of(self, records: Sequence[PodRecord]) -> Iterable[Step]:
-        """The first of these pods that can go elsewhere, after which the pod fits."""
+    def move_one(self, records: Sequence[PodRecord]) -> Iterable[Step]:
+        """Propose to move the first of these pods that can be moved and after which the pod
+        fits.
+        """
         pods = [placed_pod(record) for record in records]
-        movable = [pod for pod in pods if self.may_move(pod)]
+        movable = [pod for pod in pods if self.can_move(pod)]
         movable.sort(key=lambda pod: (self.priority(pod), pod.key))
         for pod in movable[:MOST_TRIED]:
             target = self._target(pod)
@@ -120,7 +130,9 @@ class SnapshotTrial:
                 return
 
     def _target(self, pod: Pod) -> str | None:
-        """Where a pod would go if the waiting pod took its place; None if that does not work."""
+        """Return the node a pod would move to if the pending pod took its place; None if there is
+        none.
+        """
         snapshot, unplaced = self.snapshot, placed_on(pod, "")
         with snapshot.fork():
             snapshot.put(unplaced)
@@ -129,3 +141,34 @@ class SnapshotTrial:
             snapshot.assume(self.pod, snapshot.decision_on(self.pod, self.name))
             target = snapshot.decide(unplaced).node
         return target if target != pod.spec.node_name else None
+
+
+# -- what the refusing plugin tells and proposes ---------------------------------------------------
+
+
+def details_of(trial: SnapshotTrial) -> tuple[str, ...]:
+    """Return the facts behind a refusal."""
+    details = explainer_of(trial.refusal.plugin).details
+    if details is None:
+        return ()
+    with trial.as_refused():
+        return tuple(details(trial))
+
+
+def steps_for(trial: SnapshotTrial) -> list[Step]:
+    """Return steps that might lift a refusal."""
+    proposals = explainer_of(trial.refusal.plugin).proposals
+    return [step for proposal in proposals for step in _proposed(proposal, trial)]
+
+
+def _proposed(proposal: Proposal, trial: SnapshotTrial) -> list[Step]:
+    with nullcontext() if proposal.tries else trial.as_refused():
+        return list(proposal.propose(trial))
+
+
+def steps_before_nodes(snapshot: Snapshot, pod: Pod) -> list[Step]:
+    """Return steps that might help a pod that is refused before any node is evaluated."""
+    refusal = snapshot.evaluation(pod)
+    plugin = BY_NAME.get(refusal.plugin) if isinstance(refusal, Refusal) else None
+    propose = plugin.steps_before_nodes if plugin is not None else None
+    return list(propose(snapshot.cluster, pod)) if propose is not None else []

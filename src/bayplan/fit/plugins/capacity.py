@@ -1,8 +1,8 @@
-"""How much of what a plugin counts a node has, and what pods take of it.
+"""How much capacity a node has of what a plugin counts, and what pods use of it.
 
-Whoever packs many pods onto many nodes asks this instead of placing them one by one. Only what one
-node has matters: amounts that add up, things that pods share (which count once on a node), and pods
-that keep each other off. What compares nodes is no question of capacity.
+Packing many pods onto many nodes uses this instead of placing them one by one. Only one node at a
+time matters: amounts that add up, volumes that pods share (which count once on a node), and pods
+that exclude each other. What compares nodes is not a matter of capacity.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import Protocol
 from bayplan.fit.requirements.pods import PodRequirements
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.signatures.terms import Namespaces
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import IntArray
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.meta import Labels
 
-PLENTY = 1 << 40
-"""Room for any number."""
+UNLIMITED = 1 << 40
+"""Capacity for any number of pods."""
 
 
-class AlikePods(Protocol):
-    """Pods of which each takes the same."""
+class EquivalenceClass(Protocol):
+    """Pods of which each uses the same."""
 
     @property
     def signature(self) -> PodSignature:
-        """What scheduling looks at."""
+        """What scheduling reads of them."""
 
     @property
     def requirements(self) -> PodRequirements | None:
-        """What they need of storage; None if they are refused before any node is looked at."""
+        """Their storage requirements; None if they are refused before any node is evaluated."""
 
     @property
     def own_volumes(self) -> tuple[tuple[VolumeIdentity, int], ...]:
-        """By driver and plugin (of an example), how many volumes each pod has for itself."""
+        """By an example of the driver and plugin, how many volumes each pod has for itself."""
 
     @property
     def shared_volumes(self) -> tuple[VolumeIdentity, ...]:
@@ -44,21 +44,21 @@ class AlikePods(Protocol):
 
     @property
     def labels(self) -> Labels:
-        """The labels of one of them; no selector that matters tells another apart."""
+        """The labels of one of them; no selector that counts distinguishes another."""
 
 
-Room = Callable[[Cluster, AlikePods], IntArray | int | None]
-"""By slot, how many more of these pods would find what they need; None is any number."""
+FreeCapacity = Callable[[ClusterState, EquivalenceClass], IntArray | int | None]
+"""By slot, how many more of these pods would fit; None is any number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
-    """What one pod takes of a node."""
+class PodUsage:
+    """What one pod uses of a node."""
 
     amounts: Mapping[int, int] = field(default_factory=dict)
     """By axis, how much."""
     shared: Mapping[str, int] = field(default_factory=dict)
-    """What it shares with others, and the axis of which that takes one on a node."""
+    """What it shares with other pods, and the axis of which that takes one on a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +66,18 @@ class NodeCapacity:
     """What a node has left, on a plugin's own axes."""
 
     free: Sequence[int]
-    take: Callable[[AlikePods], Take]
+    usage_of: Callable[[EquivalenceClass], PodUsage]
     present: frozenset[str] = frozenset()
-    """What pods could share and what is on the node already."""
+    """What pods could share and is on the node already."""
 
 
-Measure = Callable[[Cluster, str, Sequence[AlikePods]], NodeCapacity]
-"""What a node of this name has left of all that some pods take."""
+Measure = Callable[[ClusterState, str, Sequence[EquivalenceClass]], NodeCapacity]
+"""What a node of this name has left of all that some pods use."""
 
 
 @dataclass(frozen=True, slots=True)
-class OneNode:
-    """What there is to know of two pods on one node."""
+class HostTopology:
+    """What decides whether two pods can be on one node."""
 
     labels: frozenset[str]
     """The labels whose domains are one node each."""
@@ -86,20 +86,20 @@ class OneNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """Pods that keep others off their node."""
+    """Pods that exclude others from their node."""
 
-    may: Callable[[AlikePods, OneNode], bool]
-    """Whether such pods keep anybody off, or are kept off by others that may."""
-    keeps_off: Callable[[AlikePods, AlikePods, OneNode], bool]
-    """Whether the first, on a node, keep the second off it."""
-    of_any: bool = False
-    """Whether those that may also keep off others that may not."""
+    may_exclude: Callable[[EquivalenceClass, HostTopology], bool]
+    """Whether such pods may exclude others, or be excluded by others that may."""
+    excludes: Callable[[EquivalenceClass, EquivalenceClass, HostTopology], bool]
+    """Whether the first, on a node, exclude the second from it."""
+    excludes_any: bool = False
+    """Whether those that may exclude also exclude others that may not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """A plugin's part of what a node has room for."""
+    """A plugin's part of the capacity of a node."""
 
-    room: Room | None = None
+    free_capacity: FreeCapacity | None = None
     measure: Measure | None = None
     exclusion: Exclusion | None = None

@@ -1,8 +1,8 @@
 """DynamicResources: a pod goes only where the devices are that it claims.
 
-Claims that are allocated say where. What would have to be allocated first is not judged: no node is
-taken for one that fits, and none is said to lack anything. Unlike other plugins it cannot be
-switched off, since a pod without its devices never starts.
+Claims that are allocated name their nodes. What would have to be allocated first is not judged: no
+node is reported to fit, and none to lack anything. Unlike other plugins it cannot be disabled,
+since a pod without its devices never starts.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bayplan.fit.plugins.base import Arrival, Filter, NodeFilter, Question
-from bayplan.fit.plugins.hints import Hints, any_change, arrival_or_labels
-from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
-from bayplan.fit.refusal import UNJUDGED, UNRESOLVABLE, Refusal
+from bayplan.fit.decision import UNJUDGED, UNRESOLVABLE, Refusal
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, NodeFilter, PreFilterInput
+from bayplan.fit.plugins.hints import Hints, any_change, is_new_or_relabelled
+from bayplan.fit.plugins.plugin import FILTERING, Cause, PostFilter, SchedulerPlugin
 from bayplan.fit.requirements.devices import NO_DEVICES
+from bayplan.fit.requirements.pods import PodRequirements
 from bayplan.fit.state.columns import BoolArray, NodeSet, Rows
 from bayplan.fit.state.resources import allocatable
 from bayplan.kube.devices import DeviceClass, ResourceClaim
@@ -24,15 +25,21 @@ from bayplan.kube.nodes import Node
 NAME = "DynamicResources"
 NOT_HERE = "resourceclaim not available on the node"
 CANNOT_JUDGE = "cannot be judged: dynamic resources"
+NO_CLAIMS = "no new claims to deallocate"
+"""Reported of a pod that has no claims."""
+STILL_UNSCHEDULABLE = "still not schedulable"
+"""Reported of a pod whose claims could not be deallocated."""
+NO_STATE = "not found"
+"""Reported where the plugin was not asked before."""
 
 
 class DynamicResources(NodeFilter):
-    """Devices that are where they are, and devices that nobody has allocated yet."""
+    """Devices that are allocated, and devices that are not allocated yet."""
 
     name = NAME
 
-    def __init__(self, question: Question) -> None:
-        devices, cluster = question.requirements.devices, question.cluster
+    def __init__(self, request: EvaluationRequest) -> None:
+        devices, cluster = request.requirements.devices, request.cluster
         self._cluster = cluster
         self._where: list[NodeSet] = [
             cluster.node_sets.where((NAME, reach), reach.includes) for reach in devices.reaches
@@ -44,12 +51,12 @@ class DynamicResources(NodeFilter):
         """The nodes that have an extended resource themselves, and need no device for it."""
 
     @property
-    def chooses(self) -> bool:
-        """Of nodes that do not reach what is there already."""
+    def restricts_nodes(self) -> bool:
+        """True: nodes that do not reach the devices are restricted."""
         return True
 
     def passes(self, rows: Rows) -> BoolArray:
-        """Nodes where everything is that the pod claims."""
+        """Return the nodes where all claimed devices are."""
         if self._to_allocate:
             return np.zeros_like(self._cluster.alive[rows])
         passes = self._cluster.alive[rows].copy()
@@ -58,7 +65,7 @@ class DynamicResources(NodeFilter):
         return passes
 
     def refusal(self, slot: int) -> Refusal:
-        """What is elsewhere; or that this cannot be judged."""
+        """Return that devices are elsewhere, or that this cannot be judged."""
         if any(slot not in nodes for nodes in self._where):
             return Refusal(UNRESOLVABLE, NAME, (NOT_HERE,), out_of_reach=True)
         return Refusal(UNJUDGED, NAME, (CANNOT_JUDGE,))
@@ -68,40 +75,48 @@ def _has(resource: str) -> Callable[[Node], bool]:
     return lambda node: allocatable(node.status.allocatable, resource) > 0
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter, if the pod claims devices."""
-    return None if question.requirements.devices == NO_DEVICES else DynamicResources(question)
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter, if the pod claims devices."""
+    return None if request.requirements.devices == NO_DEVICES else DynamicResources(request)
 
 
-def refusal_before_all(arrival: Arrival) -> Refusal | None:
-    """A claim that is not there, or is another's: kube-scheduler does not even queue the pod."""
+def refusal_before_all(arrival: PreFilterInput) -> Refusal | None:
+    """Refuse a missing claim, or another pod's: kube-scheduler does not even queue the pod."""
     missing = arrival.devices.missing
     return Refusal.unresolvable(NAME, missing) if missing else None
 
 
-def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
-    """A class of devices that is not there."""
+def refusal_before_nodes(arrival: PreFilterInput) -> Refusal | None:
+    """Refuse a missing device class."""
     unserved = arrival.devices.unserved
     return Refusal.unresolvable(NAME, unserved) if unserved else None
 
 
+def _post_filter_message(requirements: PodRequirements) -> str:
+    devices = requirements.devices
+    return STILL_UNSCHEDULABLE if devices != NO_DEVICES and devices.ready else NO_CLAIMS
+
+
+_POST_FILTER = PostFilter(message=_post_filter_message, message_without_state=NO_STATE)
+"""It looks for claims to deallocate before other pods are preempted."""
 _HINTS: Hints = {
-    Node: arrival_or_labels,
+    Node: is_new_or_relabelled,
     ResourceClaim: any_change,
     DeviceClass: any_change,
 }
 
 
-PLUGIN = Plugin(
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=FILTERING,
     node_fields=("metadata.name", "metadata.labels", "status.allocatable"),
     cause=Cause.DEVICES,
     optional=False,
-    deallocates_claims=True,
-    judges_all=False,
+    post_filter=_POST_FILTER,
+    can_judge_all=False,
     pre_enqueue=refusal_before_all,
     pre_filter=refusal_before_nodes,
     filters=(compile_filter,),
+    has_other_rules=lambda request: request.requirements.devices != NO_DEVICES,
     hints=_HINTS,
 )

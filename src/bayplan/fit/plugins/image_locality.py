@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bayplan.fit.plugins.base import Question, Reads
-from bayplan.fit.plugins.plugin import Plugin
-from bayplan.fit.plugins.scores import MAX_SCORE, LocalScore, Score
+from bayplan.fit.plugins.base import MAX_SCORE, EvaluationRequest, LocalScore, ReadScope, Score
+from bayplan.fit.plugins.plugin import SchedulerPlugin
 from bayplan.fit.state.columns import IntArray, Rows
 
 NAME = "ImageLocality"
@@ -21,17 +20,17 @@ MOST_PER_CONTAINER = 1000 * MEBIBYTE
 
 
 class ImageLocality(LocalScore):
-    """Sizes of images that are there."""
+    """The score by the sizes of images that a node has."""
 
     name = NAME
-    reads = Reads.NODE
+    reads = ReadScope.NODE
 
-    def __init__(self, question: Question) -> None:
-        self._cluster = question.cluster
-        self._images = question.signature.images
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._cluster = request.cluster
+        self._images = request.signature.images
 
     def points(self, rows: Rows) -> IntArray:
-        """Points by the bytes that need not be pulled."""
+        """Return points by the bytes that need not be pulled."""
         there = np.zeros(self._cluster.slots.capacity, dtype=np.int64)
         nodes = max(len(self._cluster.slots), 1)
         for image in self._images:
@@ -44,12 +43,12 @@ class ImageLocality(LocalScore):
         return points[rows]
 
 
-def compile_score(question: Question) -> Score | None:
-    """The score."""
-    return ImageLocality(question)
+def compile_score(request: EvaluationRequest) -> Score | None:
+    """Compile the score."""
+    return ImageLocality(request)
 
 
-PLUGIN = Plugin(
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=("score",),
     node_fields=("status.images",),

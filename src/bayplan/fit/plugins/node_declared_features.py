@@ -7,11 +7,10 @@ that is off by default, and so the default profile has it not: a configuration m
 
 from __future__ import annotations
 
-from bayplan.fit.events import Event
-from bayplan.fit.plugins.base import Filter, NodeSetFilter, Question
-from bayplan.fit.plugins.hints import Hints, Waiting
-from bayplan.fit.plugins.plugin import FILTERING, Plugin
-from bayplan.fit.plugins.trial import Explaining, Trial
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, NodeSetFilter
+from bayplan.fit.plugins.explanation import Explainer, Trial
+from bayplan.fit.plugins.hints import ClusterEvent, Hints, UnschedulablePod
+from bayplan.fit.plugins.plugin import FILTERING, SchedulerPlugin
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Container, Pod
 
@@ -41,19 +40,19 @@ def _restarts_all(containers: list[Container]) -> bool:
     return False
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter, if the pod needs features."""
-    wanted = frozenset(question.signature.signed.get(NAME, ()))
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter, if the pod needs features."""
+    wanted = frozenset(request.signature.plugin_fields.get(NAME, ()))
     if not wanted:
         return None
-    nodes = question.cluster.node_sets.where(
+    nodes = request.cluster.node_sets.where(
         (NAME, wanted), lambda node: wanted.issubset(node.status.declared_features)
     )
     return NodeSetFilter(NAME, nodes, REASON)
 
 
-def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
-    """A node came, or declares other features."""
+def _node_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:  # noqa: ARG001 - for every pod
+    """Whether a node was added, or declares other features."""
     before, after = event.before, event.after
     if not isinstance(after, Node):
         return False
@@ -70,14 +69,14 @@ def _details(trial: Trial) -> list[str]:
     return [f"it does not declare feature {name}" for name in sorted(missing)]
 
 
-PLUGIN = Plugin(
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=FILTERING,
     default=False,
     node_fields=("status.declared_features",),
-    signs=required_features,
-    for_good=True,
+    pod_fields=required_features,
+    refuses_for_good=True,
     filters=(compile_filter,),
     hints=_HINTS,
-    explaining=Explaining(details=_details),
+    explainer=Explainer(details=_details),
 )

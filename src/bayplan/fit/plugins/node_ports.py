@@ -6,17 +6,15 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from bayplan.fit.events import Event
+from bayplan.fit.decision import Refusal
 from bayplan.fit.fixes import FixKind, Step
-from bayplan.fit.plugins.base import Filter, Question, UsageFilter
-from bayplan.fit.plugins.capacity import AlikePods, Capacity, Exclusion, OneNode
-from bayplan.fit.plugins.hints import Hints, Waiting, arrival, gone
-from bayplan.fit.plugins.moves import move_a_pod
-from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
-from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, UsageFilter
+from bayplan.fit.plugins.capacity import Capacity, EquivalenceClass, Exclusion, HostTopology
+from bayplan.fit.plugins.explanation import Explainer, Proposal, Trial, move_pod
+from bayplan.fit.plugins.hints import ClusterEvent, Hints, UnschedulablePod, is_new, removed_pod
+from bayplan.fit.plugins.plugin import FILTERING, Cause, SchedulerPlugin
 from bayplan.fit.signatures.signature import HostPort
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.node_usage import clash
 from bayplan.fit.state.pods import PodRecord
@@ -28,46 +26,46 @@ REASON = "node(s) didn't have free ports for the requested pod ports"
 
 
 class NodePorts(UsageFilter):
-    """Host ports."""
+    """Host ports must be free."""
 
     name = NAME
 
-    def __init__(self, question: Question) -> None:
-        self._ports = question.signature.ports
-        self._cluster = question.cluster
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._ports = request.signature.ports
+        self._cluster = request.cluster
 
     def passes(self, rows: Rows) -> BoolArray:
-        """Nodes where all of the ports are free."""
+        """Return the nodes where all of the ports are free."""
         return self._cluster.slots.without(self._cluster.ports.conflicting(self._ports), rows)
 
     def refusal(self, slot: int) -> Refusal:  # noqa: ARG002 - the same for every node
-        """One of the ports is taken."""
+        """Return that one of the ports is in use."""
         return Refusal.unschedulable(NAME, REASON)
 
-    def heeds(self, record: PodRecord) -> bool:
-        """Those that have one of the ports."""
+    def is_affected_by(self, record: PodRecord) -> bool:
+        """Whether the pod uses one of the host ports."""
         return any(clash(port, taken) for port in self._ports for taken in record.signature.ports)
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter, if the pod takes host ports."""
-    return NodePorts(question) if question.signature.ports else None
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter, if the pod takes host ports."""
+    return NodePorts(request) if request.signature.ports else None
 
 
-def _pod_may_help(waiting: Waiting, event: Event) -> bool:
-    """A pod went that has one of the ports."""
-    pod = gone(event)
+def _pod_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a pod was removed that uses one of the ports."""
+    pod = removed_pod(event)
     if pod is None:
         return False
-    taken = waiting.cluster.signatures.of(pod).ports
-    return any(clash(port, other) for port in waiting.signature.ports for other in taken)
+    taken = pending.cluster.signatures.of(pod).ports
+    return any(clash(port, other) for port in pending.signature.ports for other in taken)
 
 
-_HINTS: Hints = {Node: arrival, Pod: _pod_may_help}
+_HINTS: Hints = {Node: is_new, Pod: _pod_may_help}
 
 
 def taken_ports(trial: Trial) -> list[tuple[HostPort, str]]:
-    """The host ports that the pod wants and another has on the node, with that one's key."""
+    """Return the pod's host ports in use on the node, with the key of the pod that uses each."""
     cluster = trial.cluster
     wanted = cluster.signatures.of(trial.pod).ports
     return [
@@ -79,11 +77,11 @@ def taken_ports(trial: Trial) -> list[tuple[HostPort, str]]:
 
 
 def drop_host_ports(trial: Trial) -> Iterable[Step]:
-    """Do without the host ports that are taken on the node."""
+    """Propose to drop the host ports that are in use on the node."""
     taken = {port for port, _ in taken_ports(trial)}
     if not taken:
         return
-    said = ", ".join(f"{port.port}/{port.protocol}" for port in sorted(taken))
+    described = ", ".join(f"{port.port}/{port.protocol}" for port in sorted(taken))
     spec = trial.pod.spec
     pod = replace(
         trial.pod,
@@ -93,7 +91,7 @@ def drop_host_ports(trial: Trial) -> Iterable[Step]:
             init_containers=[_without_ports(one, taken) for one in spec.init_containers],
         ),
     )
-    yield Step(FixKind.DROP_HOST_PORT, f"do without host port {said}", 3.5 * len(taken), pod)
+    yield Step(FixKind.DROP_HOST_PORT, f"drop host port {described}", 3.5 * len(taken), pod)
 
 
 def _without_ports(container: Container, taken: set[HostPort]) -> Container:
@@ -112,32 +110,32 @@ def _details(trial: Trial) -> list[str]:
     ]
 
 
-def _collide(there: AlikePods, coming: AlikePods, _: OneNode) -> bool:
-    """Whether two pods want the same port of one host."""
+def _collide(there: EquivalenceClass, coming: EquivalenceClass, _: HostTopology) -> bool:
+    """Whether two pods use the same port of one host."""
     ports = coming.signature.ports
     return any(clash(one, other) for one in there.signature.ports for other in ports)
 
 
-def _room(_: Cluster, pods: AlikePods) -> int | None:
-    """Two of them want the same ports."""
+def _free_capacity(_: ClusterState, pods: EquivalenceClass) -> int | None:
+    """Return 1, as two of them would use the same ports."""
     return 1 if pods.signature.ports else None
 
 
 _CAPACITY = Capacity(
-    room=_room,
-    exclusion=Exclusion(may=lambda pods, _: bool(pods.signature.ports), keeps_off=_collide),
+    free_capacity=_free_capacity,
+    exclusion=Exclusion(may_exclude=lambda pods, _: bool(pods.signature.ports), excludes=_collide),
 )
-PLUGIN = Plugin(
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=FILTERING,
     cause=Cause.PORTS,
-    for_good=True,
+    refuses_for_good=True,
     filters=(compile_filter,),
     hints=_HINTS,
     capacity=_CAPACITY,
-    explaining=Explaining(
+    explainer=Explainer(
         details=_details,
-        proposals=(Proposal(move_a_pod, tries=True), Proposal(drop_host_ports)),
+        proposals=(Proposal(move_pod, tries=True), Proposal(drop_host_ports)),
         least_cost=3.0,
     ),
 )

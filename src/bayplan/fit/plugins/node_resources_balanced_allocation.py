@@ -1,19 +1,20 @@
 """NodeResourcesBalancedAllocation: nodes are better whose resources are used evenly.
 
-A pod that makes a node's use more even is liked: 75 where it changes nothing, up to 100 where it
-helps, down to 50 where it hurts. By default cpu and memory are looked at.
+A node gets 75 where the pod changes nothing, up to 100 where it makes the use more even, down to 50
+where less even. By default cpu and memory are looked at.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from bayplan.fit.plugin_set import DEFAULT_PLUGINS
-from bayplan.fit.plugins.base import Question, Reads
-from bayplan.fit.plugins.node_resources_fit.allocation import Amounts, counts
+from bayplan.fit.plugins.arguments import Arguments, PluginArguments, ResourceSpec, require
+from bayplan.fit.plugins.base import MAX_SCORE, EvaluationRequest, LocalScore, ReadScope, Score
 from bayplan.fit.plugins.node_resources_fit.filter import NAME as FITTING
-from bayplan.fit.plugins.plugin import SCORING, Plugin
-from bayplan.fit.plugins.scores import MAX_SCORE, LocalScore, Score
+from bayplan.fit.plugins.node_resources_fit.score import Amounts, counts
+from bayplan.fit.plugins.plugin import SCORING, SchedulerPlugin
 from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray, Rows, constant, pick
 from bayplan.kube.resources import CPU, MEMORY
 
@@ -22,17 +23,27 @@ ONE = constant(1)
 HALF, WHOLE, MOST = np.array(0.5), np.array(1.0), np.array(float(MAX_SCORE))
 
 
+DEFAULT_RESOURCES = (CPU, MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedResources:
+    """The resources whose use is balanced."""
+
+    names: tuple[str, ...] = DEFAULT_RESOURCES
+
+
 class Balanced(LocalScore):
     """How much more even the use of cpu and memory becomes."""
 
     name = NAME
-    reads = Reads.USAGE
+    reads = ReadScope.USAGE
 
-    def __init__(self, question: Question) -> None:
-        self._columns = question.cluster.resources.scored
-        requests = question.signature.requests
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._columns = request.cluster.resources.scored
+        requests = request.signature.requests
         self._pod = np.array([requests.get(CPU, 0), requests.get(MEMORY, 0)], dtype=np.float64)
-        self._may_exceed = not question.plugins.asks(FITTING)
+        self._may_exceed = not request.plugins.asks(FITTING)
         """Whether pods may go where they do not fit."""
 
     def points(self, rows: Rows) -> IntArray:
@@ -59,16 +70,16 @@ class BalancedScore(LocalScore):
     """How much more even the use of several resources becomes."""
 
     name = NAME
-    reads = Reads.USAGE
+    reads = ReadScope.USAGE
 
-    def __init__(self, question: Question) -> None:
-        requests, resources = question.signature.requests, question.cluster.resources
+    def __init__(self, request: EvaluationRequest) -> None:
+        requests, resources = request.signature.requests, request.cluster.resources
         self._parts = [
             (Amounts(name, resources), requests.get(name, 0))
-            for name in question.plugins.balanced_resources
+            for name in request.plugins.args_of(BalancedResources).names
             if counts(name, requests)
         ]
-        self._cluster = question.cluster
+        self._cluster = request.cluster
 
     def points(self, rows: Rows) -> IntArray:
         """Points by the change of balance: 75 where nothing changes."""
@@ -83,7 +94,7 @@ class BalancedScore(LocalScore):
 
 
 class Evenness:
-    """How alike the shares of resources are that are in use."""
+    """How even the shares of resources in use are."""
 
     def __init__(self, size: int) -> None:
         self._shares: list[tuple[FloatArray, BoolArray]] = []
@@ -129,19 +140,36 @@ class Evenness:
         return deviation
 
 
-def compile_score(question: Question) -> Score | None:
-    """The score for even use, unless the pod requests none of what is balanced."""
-    requests, balanced = question.signature.requests, question.plugins.balanced_resources
+def compile_score(request: EvaluationRequest) -> Score | None:
+    """Compile the score for even use, unless the pod requests none of what is balanced."""
+    requests = request.signature.requests
+    balanced = request.plugins.args_of(BalancedResources).names
     if not any(requests.get(name) for name in balanced):
         return None
-    if balanced == DEFAULT_PLUGINS.balanced_resources:
-        return Balanced(question)
-    return BalancedScore(question)
+    if balanced == DEFAULT_RESOURCES:
+        return Balanced(request)
+    return BalancedScore(request)
 
 
-PLUGIN = Plugin(
+class NodeResourcesBalancedAllocationArgs(PluginArguments):
+    """Arguments of NodeResourcesBalancedAllocation."""
+
+    resources: list[ResourceSpec] = []
+
+
+def _compile(args: NodeResourcesBalancedAllocationArgs, field: str) -> BalancedResources:
+    names = [resource.name for resource in args.resources]
+    for index, resource in enumerate(args.resources):
+        place = f"{field}.resources[{index}]"
+        require(resource.weight in {0, 1}, f"{place}.weight", "must be 1")
+        require(names.index(resource.name) == index, f"{place}.name", "is there twice")
+    return BalancedResources(tuple(names) or DEFAULT_RESOURCES)
+
+
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=SCORING,
     node_fields=("status.allocatable",),
     score=compile_score,
+    arguments=Arguments(NodeResourcesBalancedAllocationArgs, _compile),
 )

@@ -9,30 +9,43 @@ from collections.abc import Hashable, Iterable, Sequence
 from msgspec.structs import replace
 
 from bayplan.fit.fixes import FixKind, Step
-from bayplan.fit.plugins.base import Filter, NodeSetFilter, Question
-from bayplan.fit.plugins.hints import Hints, newly
-from bayplan.fit.plugins.plugin import SCORING, Cause, Plugin
-from bayplan.fit.plugins.scores import MAX_SCORE, CountedScore, Score
-from bayplan.fit.plugins.trial import Explaining, Lack, Lacks, Proposal, Trial, lacks_by_node
+from bayplan.fit.plugins.base import (
+    MAX_SCORE,
+    CountedScore,
+    EvaluationRequest,
+    Filter,
+    NodeSetFilter,
+    Score,
+)
+from bayplan.fit.plugins.explanation import (
+    Explainer,
+    NodeRepair,
+    Proposal,
+    RepairEstimate,
+    Trial,
+    repair_by_node,
+)
+from bayplan.fit.plugins.hints import Hints, is_newly_suitable
+from bayplan.fit.plugins.plugin import SCORING, Cause, SchedulerPlugin
 from bayplan.fit.signatures.signature import PodSignature
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import NodeSet, SlotArray
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Pod, Toleration
-from bayplan.kube.tolerations import find_untolerated, tells_state, tolerates
+from bayplan.kube.tolerations import find_untolerated, is_status_taint, tolerates
 
 NAME = "TaintToleration"
 REASON = "node(s) had untolerated taint(s)"
-DISCOURAGING = "PreferNoSchedule"
-REPELLING = frozenset({"NoSchedule", "NoExecute"})
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+REFUSING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter."""
-    return NodeSetFilter(NAME, tolerated_nodes(question.signature, question.cluster), REASON)
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter."""
+    return NodeSetFilter(NAME, tolerated_nodes(request.signature, request.cluster), REASON)
 
 
-def tolerated_nodes(signature: PodSignature, cluster: Cluster) -> NodeSet:
+def tolerated_nodes(signature: PodSignature, cluster: ClusterState) -> NodeSet:
     """The nodes whose taints a signature tolerates."""
     return cluster.node_sets.where(
         (NAME, signature.tolerations_key),
@@ -43,7 +56,7 @@ def tolerated_nodes(signature: PodSignature, cluster: Cluster) -> NodeSet:
 def is_tolerated(signature: PodSignature, node: Node) -> bool:
     """Whether a signature tolerates all taints of a node that repel."""
     taints = node.spec.taints
-    return not taints or find_untolerated(taints, signature.tolerations, REPELLING) is None
+    return not taints or find_untolerated(taints, signature.tolerations, REFUSING_EFFECTS) is None
 
 
 class TaintTolerationScore(CountedScore):
@@ -54,24 +67,26 @@ class TaintTolerationScore(CountedScore):
     more_is_better = False
 
 
-def compile_score(question: Question) -> Score | None:
-    """The score."""
-    tolerations = [t for t in question.signature.tolerations if t.effect in ("", DISCOURAGING)]
+def compile_score(request: EvaluationRequest) -> Score | None:
+    """Compile the score."""
+    tolerations = [t for t in request.signature.tolerations if t.effect in ("", PREFER_NO_SCHEDULE)]
 
     def intolerable(node: Node) -> int:
         if not node.spec.taints:
             return 0
         return sum(
-            taint.effect == DISCOURAGING and not any(tolerates(t, taint) for t in tolerations)
+            taint.effect == PREFER_NO_SCHEDULE and not any(tolerates(t, taint) for t in tolerations)
             for taint in node.spec.taints
         )
 
-    key = (NAME, "score", question.signature.tolerations_key)
-    return TaintTolerationScore(question.cluster.node_sets.tally(key, intolerable))
+    key = (NAME, "score", request.signature.tolerations_key)
+    return TaintTolerationScore(request.cluster.node_sets.tally(key, intolerable))
 
 
 _HINTS: Hints = {
-    Node: lambda waiting, event: newly(event, lambda node: is_tolerated(waiting.signature, node)),
+    Node: lambda pending, event: is_newly_suitable(
+        event, lambda node: is_tolerated(pending.signature, node)
+    ),
 }
 """A node that lost its taints."""
 
@@ -80,26 +95,26 @@ _HINTS: Hints = {
 
 
 def tolerate(trial: Trial) -> Iterable[Step]:
-    """Give the pod the tolerations that it lacks, unless a taint tells of trouble."""
+    """Propose the tolerations that the pod lacks, unless a taint is a status taint."""
     taints = untolerated(trial.node, trial.pod)
-    if any(tells_state(taint) for taint in taints):
+    if any(is_status_taint(taint) for taint in taints):
         return
     tolerations = [*trial.pod.spec.tolerations, *map(_toleration, taints)]
     pod = replace(trial.pod, spec=replace(trial.pod.spec, tolerations=tolerations))
-    text = f"tolerate {_said(taints)}"
+    text = f"tolerate {_describe(taints)}"
     yield Step(FixKind.TOLERATION, text, 2.0 * len(taints), pod)
 
 
 def clear_taints(trial: Trial) -> Iterable[Step]:
-    """See that a node in trouble recovers."""
-    taints = [taint for taint in untolerated(trial.node, trial.pod) if tells_state(taint)]
+    """Propose to repair a node that has status taints."""
+    taints = [taint for taint in untolerated(trial.node, trial.pod) if is_status_taint(taint)]
     if not taints:
         return
     node = trial.node
     rest = [taint for taint in node.spec.taints if taint not in taints]
     yield Step(
         FixKind.CLEAR_TAINT,
-        f"get node {trial.name} out of the state that {_said(taints)} tells of",
+        f"repair node {trial.name}, which has {_describe(taints)}",
         3.0 * len(taints),
         trial.pod,
         (replace(node, spec=replace(node.spec, taints=rest)),),
@@ -124,7 +139,7 @@ def _toleration(taint: Taint) -> Toleration:
     return Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
 
 
-def _said(taints: Sequence[Taint]) -> str:
+def _describe(taints: Sequence[Taint]) -> str:
     noun = "taint" if len(taints) == 1 else "taints"
     return f"{noun} {', '.join(map(written_taint, taints))}"
 
@@ -133,34 +148,36 @@ def _details(trial: Trial) -> list[str]:
     return [f"taint {written_taint(taint)}" for taint in untolerated(trial.node, trial.pod)]
 
 
-def _lacking(_: Filter, pod: Pod, cluster: Cluster, slots: SlotArray) -> Lacks:
-    """Nodes lack alike whose taints the pod does not tolerate are the same."""
-    known: dict[Hashable, Lack] = {}
+def _estimate_repair(
+    _: Filter, pod: Pod, cluster: ClusterState, slots: SlotArray
+) -> RepairEstimate:
+    """Group nodes by the taints that the pod does not tolerate."""
+    known: dict[Hashable, NodeRepair] = {}
 
-    def of_node(node: Node, _: int) -> Lack:
+    def of_node(node: Node, _: int) -> NodeRepair:
         key = tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints)
         if key not in known:
             taints = untolerated(node, pod)
-            cost = sum(3.0 if tells_state(taint) else 2.0 for taint in taints)
+            cost = sum(3.0 if is_status_taint(taint) else 2.0 for taint in taints)
             known[key] = (tuple((t.key, t.value, t.effect) for t in taints), cost)
         return known[key]
 
-    return lacks_by_node(of_node, cluster, slots)
+    return repair_by_node(of_node, cluster, slots)
 
 
-PLUGIN = Plugin(
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=("filter", *SCORING),
     node_fields=("spec.taints",),
     cause=Cause.TAINTS,
-    for_good=True,
+    refuses_for_good=True,
     filters=(compile_filter,),
     score=compile_score,
     weight=3,
     hints=_HINTS,
-    explaining=Explaining(
+    explainer=Explainer(
         details=_details,
         proposals=(Proposal(tolerate), Proposal(clear_taints)),
-        lacking=_lacking,
+        estimate_repair=_estimate_repair,
     ),
 )

@@ -8,18 +8,22 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from bayplan.fit.events import Event
+from bayplan.fit.decision import Refusal
 from bayplan.fit.fixes import FixKind, Step
-from bayplan.fit.plugins.base import Arrival, Filter, Question, UsageFilter
-from bayplan.fit.plugins.capacity import AlikePods, Capacity, Exclusion, OneNode
-from bayplan.fit.plugins.hints import Hints, Waiting, gone, own_claim
-from bayplan.fit.plugins.moves import move_a_pod
-from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
-from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, PreFilterInput, UsageFilter
+from bayplan.fit.plugins.capacity import Capacity, EquivalenceClass, Exclusion, HostTopology
+from bayplan.fit.plugins.explanation import Explainer, Proposal, Trial, move_pod
+from bayplan.fit.plugins.hints import (
+    ClusterEvent,
+    Hints,
+    UnschedulablePod,
+    is_own_claim,
+    removed_pod,
+)
+from bayplan.fit.plugins.plugin import FILTERING, Cause, SchedulerPlugin
 from bayplan.fit.plugins.volume_binding.claims import claim_steps
-from bayplan.fit.refusal import Refusal
 from bayplan.fit.requirements.claims import READ_WRITE_ONCE_POD
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import BoolArray, Rows
 from bayplan.fit.state.node_usage import InlineDisk, disks_of
 from bayplan.fit.state.pods import PodRecord
@@ -41,12 +45,12 @@ class VolumeRestrictions(UsageFilter):
 
     name = NAME
 
-    def __init__(self, question: Question) -> None:
-        self._requirements = question.requirements
-        self._cluster = question.cluster
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._requirements = request.requirements
+        self._cluster = request.cluster
 
     def passes(self, rows: Rows) -> BoolArray:
-        """Nodes where the disks are free, if the claims are."""
+        """Return the nodes where the disks are free, if the claims are."""
         if self._requirements.exclusive_claim_in_use:
             return np.zeros_like(self._cluster.alive[rows])
         conflicting = self._cluster.disks.conflicting(self._requirements.disks)
@@ -57,12 +61,12 @@ class VolumeRestrictions(UsageFilter):
         conflicting = slot in self._cluster.disks.conflicting(self._requirements.disks)
         return Refusal.unschedulable(NAME, DISK_CONFLICT if conflicting else CLAIM_CONFLICT)
 
-    def heeds(self, record: PodRecord) -> bool:
+    def is_affected_by(self, record: PodRecord) -> bool:
         """Those that have volumes."""
         return bool(record.pod.spec.volumes)
 
 
-def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+def refusal_before_nodes(arrival: PreFilterInput) -> Refusal | None:
     """A claim that the pod names and that is not there."""
     for claim in arrival.claims:
         named = claim.volume.persistent_volume_claim
@@ -73,38 +77,40 @@ def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
     return None
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter, if the pod names disks or wants a claim for itself that is in use."""
-    needs = question.requirements
-    if not needs.disks and not needs.exclusive_claim_in_use:
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter, if the pod names disks or wants a claim for itself that is in use."""
+    requirements = request.requirements
+    if not requirements.disks and not requirements.exclusive_claim_in_use:
         return None
-    return VolumeRestrictions(question)
+    return VolumeRestrictions(request)
 
 
-def _pod_may_help(waiting: Waiting, event: Event) -> bool:
-    """A pod went that has disks, or one of the claims."""
-    pod = gone(event)
+def _pod_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a pod was removed that has disks, or one of the claims."""
+    pod = removed_pod(event)
     if pod is None or not pod.spec.volumes:
         return False
-    return bool(disks_of(pod)) or not waiting.claims.isdisjoint(claims_of(pod))
+    return bool(disks_of(pod)) or not pending.claims.isdisjoint(claims_of(pod))
 
 
-def _node_may_help(waiting: Waiting, event: Event) -> bool:
-    """A node came, or went with a pod that has one of the claims."""
-    return event.before is None or (event.after is None and bool(waiting.claims))
+def _node_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a node was added, or was removed with a pod that has one of the claims."""
+    return event.before is None or (event.after is None and bool(pending.claims))
 
 
-_HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help, PersistentVolumeClaim: own_claim}
+_HINTS: Hints = {Node: _node_may_help, Pod: _pod_may_help, PersistentVolumeClaim: is_own_claim}
 
 
 def stop_claim_user(trial: Trial) -> Iterable[Step]:
     """Stop the pods that have a claim for themselves which this pod wants."""
     users = users_of_exclusive_claims(trial)
     if users:
-        said = ", ".join(f"{user} (it has claim {key} for itself)" for user, key in users.items())
+        described = ", ".join(
+            f"{user} (it has claim {key} for itself)" for user, key in users.items()
+        )
         deletes = tuple((Pod, user) for user in users)
         cost = 4.0 * len(users)
-        yield Step(FixKind.STOP_POD, f"stop pod {said}", cost, trial.pod, deletes=deletes)
+        yield Step(FixKind.STOP_POD, f"stop pod {described}", cost, trial.pod, deletes=deletes)
 
 
 def users_of_exclusive_claims(trial: Trial) -> dict[str, str]:
@@ -127,16 +133,18 @@ def _details(trial: Trial) -> list[str]:
     return [f"pod {user} has claim {claim} for itself" for user, claim in users.items()]
 
 
-def _claims_of_going(event: Event) -> Collection[str]:
+def _claims_of_going(event: ClusterEvent) -> Collection[str]:
     """The claims of a pod that goes."""
     return claims_of(event.before) if isinstance(event.before, Pod) else ()
 
 
-def _disks(pods: AlikePods) -> tuple[InlineDisk, ...]:
+def _disks(pods: EquivalenceClass) -> tuple[InlineDisk, ...]:
     return pods.requirements.disks if pods.requirements else ()
 
 
-def _collide(there: AlikePods, coming: AlikePods, _: OneNode | None = None) -> bool:
+def _collide(
+    there: EquivalenceClass, coming: EquivalenceClass, _: HostTopology | None = None
+) -> bool:
     """Whether two pods name a disk that they cannot both have mounted."""
     disks = _disks(coming)
     return any(
@@ -146,15 +154,15 @@ def _collide(there: AlikePods, coming: AlikePods, _: OneNode | None = None) -> b
     )
 
 
-def _room(_: Cluster, pods: AlikePods) -> int | None:
+def _free_capacity(_: ClusterState, pods: EquivalenceClass) -> int | None:
     return 1 if _collide(pods, pods) else None
 
 
 _CAPACITY = Capacity(
-    room=_room,
-    exclusion=Exclusion(may=lambda pods, _: bool(_disks(pods)), keeps_off=_collide),
+    free_capacity=_free_capacity,
+    exclusion=Exclusion(may_exclude=lambda pods, _: bool(_disks(pods)), excludes=_collide),
 )
-PLUGIN = Plugin(
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=FILTERING,
     cause=Cause.VOLUMES,
@@ -163,9 +171,9 @@ PLUGIN = Plugin(
     hints=_HINTS,
     capacity=_CAPACITY,
     sets_apart=_claims_of_going,
-    explaining=Explaining(
+    explainer=Explainer(
         details=_details,
-        proposals=(Proposal(move_a_pod, tries=True), Proposal(stop_claim_user)),
+        proposals=(Proposal(move_pod, tries=True), Proposal(stop_claim_user)),
         least_cost=3.0,
     ),
     steps_before_nodes=claim_steps,

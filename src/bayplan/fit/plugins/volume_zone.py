@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from bayplan.fit.events import Event
-from bayplan.fit.plugins.base import Arrival, Filter, NodeSetFilter, Question
-from bayplan.fit.plugins.hints import Hints, Waiting, any_change, arrival_or_labels, own_claim
-from bayplan.fit.plugins.plugin import FILTERING, Cause, Plugin
-from bayplan.fit.plugins.trial import Explaining, Trial
+from bayplan.fit.decision import Refusal
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, NodeSetFilter, PreFilterInput
+from bayplan.fit.plugins.explanation import Explainer, Trial
+from bayplan.fit.plugins.hints import (
+    ClusterEvent,
+    Hints,
+    UnschedulablePod,
+    any_change,
+    is_new_or_relabelled,
+    is_own_claim,
+)
+from bayplan.fit.plugins.plugin import FILTERING, Cause, SchedulerPlugin
 from bayplan.fit.plugins.volume_binding.claims import claim_steps
-from bayplan.fit.plugins.volume_binding.explanation import bound_volumes
-from bayplan.fit.refusal import Refusal
-from bayplan.fit.volumes.topology import ZONE_LABELS, zone_needs
+from bayplan.fit.plugins.volume_binding.explanation import IN_ZONE_OF_VOLUMES
+from bayplan.fit.volumes.topology import ZONE_LABELS, zone_requirements
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -20,7 +26,7 @@ NAME = "VolumeZone"
 REASON = "node(s) had no available volume zone"
 
 
-def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
+def refusal_before_nodes(arrival: PreFilterInput) -> Refusal | None:
     """A claim that is bound to a volume that is not there."""
     for claim in arrival.claims:
         if claim.facts is not None and claim.facts.lost_volume:
@@ -29,9 +35,9 @@ def refusal_before_nodes(arrival: Arrival) -> Refusal | None:
     return None
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter, if a bound volume has such labels."""
-    zones = question.requirements.zones
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter, if a bound volume has such labels."""
+    zones = request.requirements.zones
     if not zones:
         return None
 
@@ -40,42 +46,42 @@ def compile_filter(question: Question) -> Filter | None:
             return True
         return all(zone.met_by(node) for zone in zones)
 
-    nodes = question.cluster.node_sets.where((NAME, zones), suits)
+    nodes = request.cluster.node_sets.where((NAME, zones), suits)
     return NodeSetFilter(NAME, nodes, REASON)
 
 
-def _volume_may_help(waiting: Waiting, event: Event) -> bool:
-    """A volume came or changed that one of the pod's claims names."""
-    claims = waiting.cluster.storage.claims
-    named = {claims[key].spec.volume_name for key in waiting.claims if key in claims}
+def _volume_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a volume was added or changed that one of the pod's claims names."""
+    claims = pending.cluster.storage.claims
+    named = {claims[key].spec.volume_name for key in pending.claims if key in claims}
     return event.after is not None and event.key in named
 
 
 _HINTS: Hints = {
-    Node: arrival_or_labels,
-    PersistentVolumeClaim: own_claim,
+    Node: is_new_or_relabelled,
+    PersistentVolumeClaim: is_own_claim,
     PersistentVolume: _volume_may_help,
     StorageClass: any_change,
 }
 
 
 def _details(trial: Trial) -> list[str]:
-    """The claims whose volume is said to be in another zone."""
+    """Describe the claims whose volume is labelled with another zone."""
     return [
         f"claim {claim.key} is bound to volume {pv.name},"
         f" which has label {need.label}={'__'.join(sorted(need.values))}"
-        for claim, pv in bound_volumes(trial)
-        for need in zone_needs(pv)
+        for claim, pv in trial.cluster.storage.bound_volumes(trial.pod)
+        for need in zone_requirements(pv)
         if not need.met_by(trial.node)
     ]
 
 
-def _sets_apart(event: Event) -> Collection[str] | None:
-    """Which claims name a volume cannot be said."""
+def _sets_apart(event: ClusterEvent) -> Collection[str] | None:
+    """Return None for a volume: which claims name it is unknown."""
     return None if event.kind is PersistentVolume else ()
 
 
-PLUGIN = Plugin(
+PLUGIN = SchedulerPlugin(
     name=NAME,
     points=FILTERING,
     node_fields=("metadata.labels",),
@@ -84,6 +90,7 @@ PLUGIN = Plugin(
     filters=(compile_filter,),
     hints=_HINTS,
     sets_apart=_sets_apart,
-    explaining=Explaining(details=_details),
+    explainer=Explainer(details=_details, new_node=IN_ZONE_OF_VOLUMES),
+    node_labels=lambda _pod, _cluster: frozenset(ZONE_LABELS),
     steps_before_nodes=claim_steps,
 )

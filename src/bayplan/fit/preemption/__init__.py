@@ -6,11 +6,11 @@ disruption budget protects before others, as long as it still fits. What stays a
 Of the nodes that remain, the best is the one that breaks the fewest budgets, then the one whose
 most important victim matters least, and so on, as kube-scheduler has it.
 
-`importance` says which pods matter more; `tables` tries many nodes at once where victims matter by
-what they request alone, `trials` one node at a time where they matter in other ways; `search`
-bounds how many nodes are tried.
+`victims` orders pods by importance and candidates by cost; `dry_run` tries many
+nodes at once where victims matter by what they request alone, and one node at a time elsewhere;
+`search` bounds how many nodes are tried.
 """
 
-from bayplan.fit.preemption.search import DEFAULT_BOUNDS, Bounds, Preemption, preempt
+from bayplan.fit.preemption.search import PLUGIN, CandidateBounds, Preemption, preempt
 
-__all__ = ["DEFAULT_BOUNDS", "Bounds", "Preemption", "preempt"]
+__all__ = ["PLUGIN", "CandidateBounds", "Preemption", "preempt"]

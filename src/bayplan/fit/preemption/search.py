@@ -11,46 +11,67 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from bayplan.fit.decision import UNSCHEDULABLE, Refusal, summary
 from bayplan.fit.evaluation.nominated import NominatedPodsCheck
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.fit.evaluation.verdicts import refusers
-from bayplan.fit.plugin_set import PluginSet
-from bayplan.fit.preemption.found import Found, cost
-from bayplan.fit.preemption.importance import Standings
-from bayplan.fit.preemption.tables import Row, Table
-from bayplan.fit.preemption.trials import victims_on
-from bayplan.fit.refusal import UNSCHEDULABLE, Refusal, summary
+from bayplan.fit.plugins.arguments import Arguments, PluginArguments, require
+from bayplan.fit.plugins.plugin import SchedulerPlugin
+from bayplan.fit.preemption.dry_run import NodeVictims, PreemptionTable, victims_on
+from bayplan.fit.preemption.victims import PreemptiblePods, PreemptionCandidate, cost
+from bayplan.fit.profile import PluginSet
 from bayplan.fit.snapshot import Snapshot
 from bayplan.fit.state.pods import PodRecord, placed_pod
+from bayplan.kube.meta import Int32
 from bayplan.kube.pods import Pod
 
-PLUGIN = "DefaultPreemption"
+NAME = "DefaultPreemption"
 NEVER = "not eligible due to preemptionPolicy=Never."
 TERMINATING = "not eligible due to a terminating pod on the nominated node."
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 PREEMPTED = "PreemptionByScheduler"
-NOBODY = Refusal.unresolvable(PLUGIN, NO_VICTIMS)
+NO_CANDIDATE = Refusal.unresolvable(NAME, NO_VICTIMS)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """How many candidates are enough: a share of the nodes that may do, but at least so many."""
+class CandidateBounds:
+    """How many candidates are enough: a percentage of the possible nodes, but at least so many."""
 
     percentage: int = 10
     absolute: int = 100
 
     def enough(self, nodes: int) -> int:
-        """The number of candidates to find among so many nodes."""
+        """Return the number of candidates to find among so many nodes."""
         return min(max(nodes * self.percentage // 100, self.absolute), nodes)
 
 
-DEFAULT_BOUNDS = Bounds()
+class DefaultPreemptionArgs(PluginArguments):
+    """Arguments of DefaultPreemption."""
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+def _compile(args: DefaultPreemptionArgs, field: str) -> CandidateBounds:
+    percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+    place = f"{field}.minCandidateNodesPercentage"
+    require(0 <= percentage <= 100, place, "not from 0 to 100")
+    require(absolute >= 0, f"{field}.minCandidateNodesAbsolute", "must not be negative")
+    is_bounded = bool(percentage or absolute)
+    require(is_bounded, place, "must not be 0 where minCandidateNodesAbsolute is")
+    return CandidateBounds(percentage, absolute)
+
+
+PLUGIN = SchedulerPlugin(
+    name=NAME, points=("post_filter",), arguments=Arguments(DefaultPreemptionArgs, _compile)
+)
+"""Preemption as a plugin of kube-scheduler's configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """Who would go, and where; or why nobody would."""
+    """The node and the victims; or why there are none."""
 
     node: str | None
     victims: tuple[Pod, ...] = ()
@@ -59,8 +80,8 @@ class Preemption:
     lower_nominated: tuple[Pod, ...] = ()
     """Pods of lower priority that are nominated for the node, and should be so no longer."""
     eligible: bool = True
-    """Whether others were looked at; not so if it must not preempt, or already has victims that
-    are leaving.
+    """Whether victims were searched; not so if the pod must not preempt, or already has victims
+    that are terminating.
     """
 
 
@@ -69,19 +90,21 @@ def preempt(
     pod: Pod,
     *,
     plugins: PluginSet | None = None,
-    bounds: Bounds = DEFAULT_BOUNDS,
+    bounds: CandidateBounds | None = None,
     offset: int = 0,
 ) -> Preemption:
-    """The best preemption for a pod that fits nowhere, by the profile's plugins or by others;
-    nothing is changed.
+    """Find the best preemption for a pod that fits nowhere, by the profile's plugins or by others;
+    nothing is changed. The bounds are those of the plugins' arguments, unless others are given.
     """
+    if bounds is None:
+        bounds = (plugins or snapshot.profile.plugins_for(pod)).args_of(CandidateBounds)
     evaluation = snapshot.evaluation(pod, plugins)
     check = snapshot.nominated_pods_check(pod, plugins)
     slots = [] if isinstance(evaluation, Refusal) else _resolvable(evaluation, check)
     problem = _not_eligible(snapshot, pod, slots)
     if problem:
         return Preemption(None, message=f"preemption: {problem}", eligible=False)
-    candidates: list[Found] = []
+    candidates: list[PreemptionCandidate] = []
     reasons = [NOT_HELPFUL] * (len(snapshot.cluster.slots) - len(slots))
     if slots and isinstance(evaluation, Evaluation):
         start = offset % len(slots)
@@ -92,11 +115,13 @@ def preempt(
         return Preemption(None, message=f"preemption: {line}")
     best = min(candidates, key=cost)
     victims = tuple(placed_pod(one.record) for one in best.victims)
-    lower = [one for one in snapshot.nominated_for(best.node) if _yields(snapshot, one, pod)]
+    lower = [
+        one for one in snapshot.nominated_for(best.node) if _has_lower_priority(snapshot, one, pod)
+    ]
     return Preemption(best.node, victims, best.budgets_broken, lower_nominated=tuple(lower))
 
 
-def _yields(snapshot: Snapshot, nominated: Pod, pod: Pod) -> bool:
+def _has_lower_priority(snapshot: Snapshot, nominated: Pod, pod: Pod) -> bool:
     return snapshot.priority(nominated) < snapshot.priority(pod)
 
 
@@ -109,14 +134,16 @@ class _Search:
         self._cluster = snapshot.cluster
         self._nominated = check
         self._priority = snapshot.priority(pod)
-        self._standings = Standings(snapshot.budgets, snapshot.priority)
-        self._table = Table(evaluation, self._standings)
+        self._preemptible = PreemptiblePods(snapshot.budgets, snapshot.priority)
+        self._table = PreemptionTable(evaluation, self._preemptible)
 
-    def candidates(self, slots: Sequence[int], bounds: Bounds, reasons: list[str]) -> list[Found]:
-        """Enough candidates; where there is none, `reasons` gains why."""
+    def candidates(
+        self, slots: Sequence[int], bounds: CandidateBounds, reasons: list[str]
+    ) -> list[PreemptionCandidate]:
+        """Return enough candidates; where there is none, the reasons are added to `reasons`."""
         enough = bounds.enough(len(slots))
-        kind: list[Found] = []
-        breaking: list[Found] = []
+        kind: list[PreemptionCandidate] = []
+        breaking: list[PreemptionCandidate] = []
         for outcome in self._outcomes(slots, enough):
             if isinstance(outcome, Refusal):
                 reasons.extend(outcome.reasons)
@@ -126,16 +153,18 @@ class _Search:
                     break
         return kind + breaking[:enough]
 
-    def _outcomes(self, slots: Sequence[int], at_once: int) -> Iterator[Found | Refusal]:
-        """What is found on each node, in their order."""
+    def _outcomes(
+        self, slots: Sequence[int], at_once: int
+    ) -> Iterator[PreemptionCandidate | Refusal]:
+        """Yield the candidate or the refusal of each node, in order."""
         for start in range(0, len(slots), at_once):
             yield from self._together(slots[start : start + at_once])
 
-    def _together(self, slots: Sequence[int]) -> Iterator[Found | Refusal]:
-        """What is found on some nodes: together where that is possible, else one by one."""
+    def _together(self, slots: Sequence[int]) -> Iterator[PreemptionCandidate | Refusal]:
+        """Yield the results of some nodes: computed together where possible, else one by one."""
         lower = {slot: self._lower(slot) for slot in slots}
         simple = [slot for slot in slots if self._is_simple(slot, lower[slot])]
-        rows = [Row(slot, lower[slot]) for slot in simple]
+        rows = [NodeVictims(slot, lower[slot]) for slot in simple]
         outcomes = dict(zip(simple, self._table.outcomes(rows), strict=True))
         for slot in slots:
             yield outcomes[slot] if slot in outcomes else self._alone(slot, lower[slot])
@@ -144,28 +173,28 @@ class _Search:
         contested = slot in self._nominated.nominated.by_slot
         return bool(lower) and not contested and self._table.takes(lower)
 
-    def _alone(self, slot: int, lower: list[PodRecord]) -> Found | Refusal:
+    def _alone(self, slot: int, lower: list[PodRecord]) -> PreemptionCandidate | Refusal:
         if not lower:
-            return NOBODY
+            return NO_CANDIDATE
         node = self._cluster.slots.names[slot]
-        return victims_on(node, lower, self._standings, self._check, self._cluster)
+        return victims_on(node, lower, self._preemptible, self._check, self._cluster)
 
     def _lower(self, slot: int) -> list[PodRecord]:
         records = self._cluster.pods.by_node.get(self._cluster.slots.names[slot], {}).values()
-        return self._standings.below(records, self._priority)
+        return self._preemptible.below(records, self._priority)
 
     def _check(self, node: str) -> Refusal | None:
         return self._nominated.refusal(self._cluster.slots.by_name[node])
 
 
 def _resolvable(evaluation: Evaluation, check: NominatedPodsCheck) -> list[int]:
-    """The slots whose refusal would pass if pods left, in the order of their nodes' names."""
+    """Return the slots that preemption may help, in the order of their nodes' names."""
     slots: set[int] = set()
     for refuser, refused in refusers(evaluation):
         slots.update(refused[~refuser.unresolvable(refused)].tolist())
-    for slot, refusal in check.refusals_beside(check.nominated.by_slot).items():
+    for slot, refusal in check.refusals_with_nominated(check.nominated.by_slot).items():
         (slots.add if refusal.code == UNSCHEDULABLE else slots.discard)(slot)
-    names = evaluation.question.cluster.slots.names
+    names = evaluation.request.cluster.slots.names
     return sorted(slots, key=names.__getitem__)
 
 

@@ -1,4 +1,4 @@
-"""What is to be known of one claim, worked out once and kept until something behind it changes.
+"""The facts of one claim, computed once and kept until an object behind it changes.
 
 A claim's facts rest on the claim, its volume, its class and driver. They are checked by identity
 when they are read, so that a change costs nothing until the claim is asked about again. Needs are
@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
-from bayplan.fit.rules import MissingDriver, VolumeRules
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.profile import MissingDriver, VolumeRules
+from bayplan.fit.state.cluster import ClusterState
+from bayplan.fit.volumes.available_volumes import STORAGE
 from bayplan.fit.volumes.binding import (
     WAIT_FOR_FIRST_CONSUMER,
     FirstConsumerClaim,
     first_consumer_claim,
 )
 from bayplan.fit.volumes.identity import BY_DRIVER, VolumeIdentity
-from bayplan.fit.volumes.sites import STORAGE
-from bayplan.fit.volumes.topology import Reach, ZoneNeed, reach_of, zone_needs
+from bayplan.fit.volumes.topology import Reach, ZoneRequirement, reach_of, zone_requirements
 from bayplan.kube import quantity
 from bayplan.kube.storage import BIND_COMPLETED, PersistentVolume, PersistentVolumeClaim
 
@@ -34,15 +34,15 @@ _encode = msgspec.msgpack.Encoder().encode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttachRequirement:
-    """A volume that must be attached where the pod goes; compared by identity, like all needs."""
+    """A volume that must be attached on the pod's node; compared by identity."""
 
     driver: str
     plugin: str
     """The in-tree plugin that it counts for on nodes without a CSINode, or empty."""
     is_csi: bool
     """Whether a CSI driver is known to serve it."""
-    word: bool | None
-    """What the driver says itself: CSIDriver.spec.preventPodSchedulingIfMissing."""
+    opts_in: bool | None
+    """CSIDriver.spec.preventPodSchedulingIfMissing; None if it is unset."""
     shared: str = ""
     """The volume's handle, if pods somewhere use it already."""
 
@@ -53,18 +53,18 @@ class AttachRequirement:
         if rules.missing_driver is None:
             return False
         if rules.missing_driver is MissingDriver.OPT_IN:
-            return self.word is True
-        return self.word is not False and self.is_csi
+            return self.opts_in is True
+        return self.opts_in is not False and self.is_csi
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClaimRequirements:
-    """What a claim asks of a node; compared by identity, since equal claims share one."""
+    """What a claim requires of a node; compared by identity, since equal claims share one."""
 
     attach: AttachRequirement | None = None
     bound: Reach | None = None
     first_consumer: FirstConsumerClaim | None = None
-    zones: tuple[ZoneNeed, ...] = ()
+    zones: tuple[ZoneRequirement, ...] = ()
 
 
 class ClaimFacts:
@@ -101,7 +101,7 @@ class ClaimFacts:
 
     @property
     def size(self) -> Fraction:
-        """How much it asks for."""
+        """The requested size."""
         return quantity.parse(self.claim.spec.resources.requests.get(STORAGE, 0))
 
 
@@ -109,17 +109,17 @@ NO_CLAIM_REQUIREMENTS = ClaimRequirements()
 
 
 class ClaimFactsCache:
-    """The facts of every claim that has been asked about."""
+    """The facts of claims, computed on demand."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._facts: dict[str, ClaimFacts] = {}
         self._interned: dict[tuple[object, ...], ClaimRequirements] = {}
         self._reaches: dict[bytes, Reach] = {}
-        self._attach_needs: dict[tuple[object, ...], AttachRequirement] = {}
+        self._attach_requirements: dict[tuple[object, ...], AttachRequirement] = {}
 
     def facts(self, claim: PersistentVolumeClaim) -> ClaimFacts:
-        """What is to be known of a claim now."""
+        """Return the facts of a claim now."""
         storage, key = self._cluster.storage, claim.key
         volume = storage.volumes.get(claim.spec.volume_name)
         of_class, own = storage.versions_behind(claim, key)
@@ -132,42 +132,44 @@ class ClaimFactsCache:
             and known.version == version
         ):
             return known
-        self._make_room()
-        facts = self._work_out(ClaimFacts(claim, volume, version))
+        self._evict()
+        facts = self._compute(ClaimFacts(claim, volume, version))
         self._facts[key] = facts
         return facts
 
-    def attach_need(self, one: VolumeIdentity, *, in_use: bool = False) -> AttachRequirement:
+    def attach_requirement(self, one: VolumeIdentity, *, in_use: bool = False) -> AttachRequirement:
         """What attaching a volume asks of a node: the same for all volumes of a driver that no
         pod uses yet.
         """
         plugin = one.plugin.name if one.plugin else ""
         shared = one.handle if in_use else ""
         key = (one.driver, plugin, one.is_certainly_csi, shared, self._cluster.csi.version)
-        need = self._attach_needs.get(key)
+        need = self._attach_requirements.get(key)
         if need is None:
             driver = self._cluster.storage.drivers.get(one.driver)
-            word = driver.spec.prevent_pod_scheduling_if_missing if driver else None
-            need = AttachRequirement(one.driver, plugin, _is_csi(one, self._cluster), word, shared)
-            self._attach_needs[key] = need
+            opts_in = driver.spec.prevent_pod_scheduling_if_missing if driver else None
+            need = AttachRequirement(
+                one.driver, plugin, _is_csi(one, self._cluster), opts_in, shared
+            )
+            self._attach_requirements[key] = need
         return need
 
-    def _make_room(self) -> None:
-        """Forget what may no longer be of use; it is worked out again if it is."""
+    def _evict(self) -> None:
+        """Drop what may no longer be used; it is computed again on demand."""
         kept: tuple[dict[Any, Any], ...] = (
             self._facts,
             self._interned,
             self._reaches,
-            self._attach_needs,
+            self._attach_requirements,
         )
         for one in kept:
             if len(one) > self._cluster.limits.claims:
                 one.clear()
 
-    def _work_out(self, facts: ClaimFacts) -> ClaimFacts:
+    def _compute(self, facts: ClaimFacts) -> ClaimFacts:
         claim, volume, storage = facts.claim, facts.volume, self._cluster.storage
         facts.identity = storage.identity(claim)
-        attach = self.attach_need(facts.identity) if facts.identity else None
+        attach = self.attach_requirement(facts.identity) if facts.identity else None
         if not _is_bound(claim):
             facts.is_immediate = not self._waits_for_consumer(claim)
             first_consumer = None if facts.is_immediate else first_consumer_claim(claim, storage)
@@ -177,7 +179,9 @@ class ClaimFactsCache:
             facts.is_ready = False
             facts.lost_volume = claim.spec.volume_name
         else:
-            facts.requirements = self._intern(attach, self._reach(volume), zones=zone_needs(volume))
+            facts.requirements = self._intern(
+                attach, self._reach(volume), zones=zone_requirements(volume)
+            )
         return facts
 
     def _intern(
@@ -185,16 +189,18 @@ class ClaimFactsCache:
         attach: AttachRequirement | None,
         bound: Reach | None = None,
         first_consumer: FirstConsumerClaim | None = None,
-        zones: tuple[ZoneNeed, ...] = (),
+        zones: tuple[ZoneRequirement, ...] = (),
     ) -> ClaimRequirements:
         key = (attach, bound, first_consumer, zones)
-        needs = self._interned.get(key)
-        if needs is None:
-            needs = self._interned[key] = ClaimRequirements(attach, bound, first_consumer, zones)
-        return needs
+        requirements = self._interned.get(key)
+        if requirements is None:
+            requirements = self._interned[key] = ClaimRequirements(
+                attach, bound, first_consumer, zones
+            )
+        return requirements
 
     def _reach(self, volume: PersistentVolume) -> Reach:
-        """Where a volume can be reached; most volumes of a class say the same."""
+        """Return where a volume can be reached; most volumes of a class share one value."""
         in_tree = None if volume.spec.csi else (volume.spec, volume.metadata.labels)
         key = _encode((volume.spec.node_affinity, in_tree))
         reach = self._reaches.get(key)
@@ -215,7 +221,7 @@ def _is_bound(claim: PersistentVolumeClaim) -> bool:
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
-def _is_csi(one: VolumeIdentity, cluster: Cluster) -> bool:
+def _is_csi(one: VolumeIdentity, cluster: ClusterState) -> bool:
     """Whether a CSI driver is known to serve a volume.
 
     A class may name a provisioner that is no CSI driver and never registers on any node, and an

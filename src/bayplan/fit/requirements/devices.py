@@ -1,7 +1,7 @@
-"""What a waiting pod needs of devices, by its ResourceClaims.
+"""What a pending pod requires of devices, by its ResourceClaims.
 
 A claim that is missing keeps its pod from being looked at. One that is allocated can be used where
-its allocation says. One that would have to be allocated first cannot be judged here: that takes
+its allocation allows. One that would have to be allocated first cannot be judged here: that takes
 the drivers' ResourceSlices and their expressions. The same is true of an extended resource that a
 DeviceClass stands behind, on nodes that do not have it themselves.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.kube.devices import ResourceClaim
 from bayplan.kube.nodes import Node, NodeSelector
 from bayplan.kube.pods import Pod, PodResourceClaim
@@ -37,7 +37,7 @@ class DeviceReach:
 
 @dataclass(frozen=True, slots=True)
 class DeviceRequirements:
-    """What a pod needs of devices."""
+    """What a pod requires of devices."""
 
     reaches: tuple[DeviceReach, ...] = ()
     to_allocate: bool = False
@@ -51,7 +51,7 @@ class DeviceRequirements:
 
     @property
     def ready(self) -> bool:
-        """Whether nodes are to be asked."""
+        """Whether nodes are to be evaluated."""
         return not self.missing and not self.unserved
 
 
@@ -59,18 +59,18 @@ NO_DEVICES = DeviceRequirements()
 
 
 class ClaimError(ValueError):
-    """Why a pod's claims keep it from being looked at, as kube-scheduler says it."""
+    """Why a pod's claims keep it from being scheduled, in kube-scheduler's words."""
 
 
 class DeviceRequirementsCache:
-    """The needs of pods; equal reaches are given one object."""
+    """The device requirements of pods; equal reaches share one object."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._reaches: dict[bytes, DeviceReach] = {}
 
     def of(self, pod: Pod) -> DeviceRequirements:
-        """What a pod needs."""
+        """Return a pod's device requirements."""
         extended = self._extended(pod)
         if not pod.spec.resource_claims:
             return DeviceRequirements(extended=extended) if extended else NO_DEVICES
@@ -121,8 +121,8 @@ class DeviceRequirementsCache:
             raise ClaimError(f'resourceclaim "{name}" is being deleted')
         owner = claim.metadata.controller
         if made_for_it and (owner is None or owner.uid != pod.metadata.uid):
-            said = f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
-            raise ClaimError(said)
+            text = f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)"
+            raise ClaimError(text)
         return claim
 
     def _unserved(self, claims: list[ResourceClaim]) -> str:
@@ -158,8 +158,8 @@ def _claim_name(pod: Pod, named: PodResourceClaim) -> str | None:
     if named.resource_claim_name is not None:
         return named.resource_claim_name
     if named.resource_claim_template_name is None:
-        said = f'pod "{pod.key}", spec.resourceClaim "{named.name}"'
-        raise ClaimError(f"{said}: none of the supported fields are set")
+        text = f'pod "{pod.key}", spec.resourceClaim "{named.name}"'
+        raise ClaimError(f"{text}: none of the supported fields are set")
     for status in pod.status.resource_claim_statuses:
         if status.name == named.name:
             return status.resource_claim_name

@@ -1,8 +1,8 @@
-"""What a waiting pod needs of storage, and of devices: equal needs are one, whatever claims are
-called.
+"""What a pending pod requires of storage and devices: equal requirements share one object, whatever
+the names of claims.
 
-Two pods of a StatefulSet have claims of different names, of one class and size; their needs are
-equal and are given the same object. A claim's own name shows only where it matters: where its
+Two pods of a StatefulSet have claims of different names, of one class and size; their requirements
+are equal and share one object. A claim's own name shows only where it matters: where its
 volume is already in use somewhere, or where existing volumes could serve that very claim.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
+from bayplan.fit.decision import ClaimBinding
 from bayplan.fit.requirements.claims import (
     AttachRequirement,
     ClaimFacts,
@@ -20,12 +21,12 @@ from bayplan.fit.requirements.claims import (
     ClaimRequirements,
 )
 from bayplan.fit.requirements.devices import NO_DEVICES, DeviceRequirements, DeviceRequirementsCache
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.node_usage import InlineDisk, disks_of
-from bayplan.fit.volumes.binding import ClaimBinding, FirstConsumerClaim, find_volumes
+from bayplan.fit.volumes.binding import FirstConsumerClaim, find_volumes
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
 from bayplan.fit.volumes.objects import inline_volumes, names_volumes
-from bayplan.fit.volumes.topology import Reach, ZoneNeed
+from bayplan.fit.volumes.topology import Reach, ZoneRequirement
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import PersistentVolumeClaim
 from bayplan.kube.volumes import Volume
@@ -33,25 +34,25 @@ from bayplan.kube.volumes import Volume
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodRequirements:
-    """Everything that a pod needs of storage and devices; compared by identity, since equal needs
-    share one.
+    """What a pod requires of storage and devices; compared by identity, since equal ones are
+    shared.
     """
 
     attach: tuple[AttachRequirement, ...] = ()
     bound: tuple[Reach, ...] = ()
     first_consumer: tuple[FirstConsumerClaim, ...] = ()
     """By size, the smallest first."""
-    zones: tuple[ZoneNeed, ...] = ()
+    zones: tuple[ZoneRequirement, ...] = ()
     disks: tuple[InlineDisk, ...] = ()
     exclusive_claim_in_use: bool = False
     devices: DeviceRequirements = NO_DEVICES
     ready: bool = True
-    """Whether all claims are in a state to be scheduled; if not, a plugin says what is wrong before
-    any node is looked at.
+    """Whether all claims are in a state to be scheduled; if not, a plugin refuses the pod before
+    any node is evaluated.
     """
 
     @property
-    def is_of_one(self) -> bool:
+    def is_unique(self) -> bool:
         """Whether hardly any other pod needs the same: a disk, or a volume that is in use."""
         return bool(self.disks) or any(one.shared for one in self.attach)
 
@@ -70,9 +71,9 @@ class PodClaim(NamedTuple):
 
 
 class RequirementsCache:
-    """The needs of pods, each distinct one kept once."""
+    """The requirements of pods, each distinct one kept once."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self._cluster = cluster
         self._claims = ClaimFactsCache(cluster)
         self.devices = DeviceRequirementsCache(cluster)
@@ -81,28 +82,28 @@ class RequirementsCache:
         """By claim, what a pod needs that has it and nothing else."""
 
     def of(self, pod: Pod) -> PodRequirements:
-        """What a pod needs."""
+        """Return a pod's requirements."""
         volumes = pod.spec.volumes
         if pod.spec.resource_claims or self._cluster.devices.classes:
-            return self._work_out(pod)
+            return self._compute(pod)
         if not volumes:
             return NO_REQUIREMENTS
         if len(volumes) > 1 or volumes[0].persistent_volume_claim is None:
-            return self._work_out(pod)
+            return self._compute(pod)
         key, claim = self._cluster.storage.claim_of(pod, volumes[0])
         facts = self._claims.facts(claim) if claim is not None else None
         if facts is None or facts.exclusive or (facts.identity and self._is_used(facts.identity)):
-            return self._work_out(pod)
+            return self._compute(pod)
         known = self._of_one.get(key)
         if known is not None and known[0] is facts:
             return known[1]
-        needs = self._work_out(pod)
+        requirements = self._compute(pod)
         if len(self._of_one) > self._cluster.limits.claims:
             self._of_one.clear()
-        self._of_one[key] = facts, needs
-        return needs
+        self._of_one[key] = facts, requirements
+        return requirements
 
-    def _work_out(self, pod: Pod) -> PodRequirements:
+    def _compute(self, pod: Pod) -> PodRequirements:
         facts, ready = self._facts(pod)
         others = names_volumes(pod)
         attach = self._attach(facts, inline_volumes(pod) if others else ())
@@ -114,14 +115,14 @@ class RequirementsCache:
         key = (attach, claims, disks, in_use, devices, ready)
         if key == _NOTHING:
             return NO_REQUIREMENTS
-        needs = self._kept.get(key)
-        if needs is None:
+        requirements = self._kept.get(key)
+        if requirements is None:
             if len(self._kept) > self._cluster.limits.requirements:
                 self._kept.clear()
                 self._of_one.clear()
             combined = _combined(attach, claims, disks, in_use=in_use, ready=ready)
-            needs = self._kept[key] = replace(combined, devices=devices)
-        return needs
+            requirements = self._kept[key] = replace(combined, devices=devices)
+        return requirements
 
     def claims(self, pod: Pod) -> list[PodClaim]:
         """The claims that a pod names, in its order."""
@@ -135,15 +136,15 @@ class RequirementsCache:
     def bindings(self, pod: Pod, node: str) -> tuple[ClaimBinding, ...]:
         """What the pod's claims that wait for their first consumer would get on a node."""
         where = self._cluster.node_named(node)
-        waiting = [
+        pending = [
             (one.claim.key, one.requirements.first_consumer)
             for one in self._facts(pod)[0]
             if one.requirements.first_consumer is not None
         ]
-        claims = [claim for _, claim in waiting]
+        claims = [claim for _, claim in pending]
         found = find_volumes(claims, where, self._cluster.storage) if where else ()
         bindings: dict[str, ClaimBinding] = {}
-        for (key, claim), pv in zip_longest(waiting, found):
+        for (key, claim), pv in zip_longest(pending, found):
             if claim.selected_node is None:
                 bindings.setdefault(key, ClaimBinding(key, pv.name if pv else ""))
         return tuple(bindings.values())
@@ -165,7 +166,7 @@ class RequirementsCache:
                 continue
             one = self._claims.facts(claim)
             facts.append(one)
-            ready = ready and one.is_ready and not is_anothers(volume, claim, pod)
+            ready = ready and one.is_ready and not belongs_to_another_pod(volume, claim, pod)
         if len(facts) > 1:
             facts.sort(key=lambda one: one.size)
         return facts, ready
@@ -187,13 +188,15 @@ class RequirementsCache:
     def _attach(
         self, facts: list[ClaimFacts], inline: Sequence[VolumeIdentity]
     ) -> tuple[AttachRequirement, ...]:
-        """What must be attached, each volume once."""
+        """Return what must be attached, each volume once."""
         volumes = [*(one.identity for one in facts if one.identity), *inline]
         if not volumes:
             return ()
         if len(volumes) > 1:
             volumes = list(dict.fromkeys(volumes))
-        return tuple([self._claims.attach_need(one, in_use=self._is_used(one)) for one in volumes])
+        return tuple(
+            [self._claims.attach_requirement(one, in_use=self._is_used(one)) for one in volumes]
+        )
 
 
 def _combined(
@@ -215,7 +218,7 @@ def _combined(
     )
 
 
-def is_anothers(volume: Volume, claim: PersistentVolumeClaim, pod: Pod) -> bool:
+def belongs_to_another_pod(volume: Volume, claim: PersistentVolumeClaim, pod: Pod) -> bool:
     """Whether the claim of a generic ephemeral volume was not made for this pod."""
     if volume.ephemeral is None:
         return False

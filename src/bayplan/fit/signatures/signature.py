@@ -1,7 +1,7 @@
-"""A pod signature: everything about a pod that scheduling looks at, compiled once.
+"""A pod signature: everything about a pod that scheduling reads, compiled once.
 
 Pods of one signature are interchangeable, volumes aside (see `bayplan.fit.volumes`), so whatever is
-worked out for a signature holds for all its pods. They are found by the encoded bytes of the fields
+computed for a signature holds for all its pods. They are found by the encoded bytes of the fields
 that matter, which costs a few microseconds. A label counts only if some selector that can concern
 the pod reads it: its own, that of a running pod's term, or a service's.
 
@@ -19,10 +19,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.fit.copies import private_copy
-from bayplan.fit.limits import CacheLimits
-from bayplan.fit.signatures.label_reads import LabelReads
-from bayplan.fit.signatures.plugin_reads import PluginReads, Signed
+from bayplan.fit.object_copies import private_copy
+from bayplan.fit.profile import CacheLimits
+from bayplan.fit.signatures.reads import LabelReads, PluginFields, PluginReads
 from bayplan.fit.signatures.terms import (
     SpreadConstraint,
     TermSet,
@@ -88,14 +87,14 @@ class RequiredNodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodSignature:
-    """What scheduling looks at in a pod; compared by identity, since equal pods share one."""
+    """What scheduling reads of a pod; compared by identity, since equal pods share one."""
 
     namespace: str
     labels: Labels
     """Those that tell pods apart; all others are left out."""
     requests: dict[str, int]
     nonzero: tuple[int, int]
-    """CPU (milli) and memory as scores count them: a default where a container does not say."""
+    """CPU (milli) and memory as scores count them: a default where a container requests none."""
     nonzero_placed: tuple[int, int]
     """The same once the pod is on a node, where pod-level requests are read too."""
     is_huge: bool
@@ -114,7 +113,7 @@ class PodSignature:
     terms: TermSet
     owner: tuple[str, str] | None
     """Kind and name of the controller whose selector default spreading uses."""
-    signed: Mapping[str, Signed]
+    plugin_fields: Mapping[str, PluginFields]
     """By plugin, what it reads of the pod beyond this."""
 
 
@@ -131,24 +130,24 @@ class SignatureCache:
         """The labels that services, and the terms of running pods, read."""
 
     def of(self, pod: Pod) -> PodSignature:
-        """The signature of a pod as it now is; ValueError if there is something wrong with it."""
+        """Return the signature of a pod as it is now; ValueError if the pod is invalid."""
         key = _spec_key(pod)
         labels = self._telling(pod, key)
         if labels:
             key += _encode(sorted(labels.items()) if len(labels) > 1 else labels)
-        signed = self._plugin_reads.sign(pod)
-        if signed:
-            key += repr(signed).encode()
+        plugin_fields = self._plugin_reads.sign(pod)
+        if plugin_fields:
+            key += repr(plugin_fields).encode()
         signature = self._signatures.get(key)
         if signature is None:
             if len(self._signatures) >= self._most:
                 self._signatures.clear()  # signatures in use live on with their users
-            signature = compile_signature(private_copy(pod), dict(labels), signed)
+            signature = compile_signature(private_copy(pod), dict(labels), plugin_fields)
             self._signatures[key] = signature
         return signature
 
     def unpinned(self, pod: Pod) -> Pod:
-        """The pod without the name of the one node that it is meant for, if it has such."""
+        """Return the pod without the name of the one node that its affinity requires, if any."""
         return without_pin(pod) if pod.spec.affinity is not None and pinned_node(pod) else pod
 
     def counted(self, pod: Pod) -> PodSignature:
@@ -169,22 +168,22 @@ class SignatureCache:
         return kept
 
     def _telling(self, pod: Pod, spec_key: bytes) -> Labels:
-        """The labels that somebody reads: others, or the pod itself."""
+        """Return the labels that are read: by other pods' selectors, or by its own."""
         labels = pod.metadata.labels
         if not labels:
             return labels
-        told = self.reads.read_labels(pod.metadata.namespace, labels)
+        read = self.reads.read_labels(pod.metadata.namespace, labels)
         spec = pod.spec
-        if told is labels or (spec.affinity is None and not spec.topology_spread_constraints):
-            return told
+        if read is labels or (spec.affinity is None and not spec.topology_spread_constraints):
+            return read
         own = self._own_keys.get(spec_key)
         if own is None:
             if len(self._own_keys) >= self._most:
                 self._own_keys.clear()
             own = self._own_keys[spec_key] = own_label_keys(pod)
         if own.isdisjoint(labels):
-            return told
-        return {key: value for key, value in labels.items() if key in told or key in own}
+            return read
+        return {key: value for key, value in labels.items() if key in read or key in own}
 
 
 def _spec_key(pod: Pod) -> bytes:
@@ -207,7 +206,7 @@ def _spec_key(pod: Pod) -> bytes:
 
 
 def _resizing(status: PodStatus) -> tuple[object, ...]:
-    """What a pod's status says of resources while it is being resized; nothing for most pods."""
+    """Return the resources in a pod's status while it is being resized; nothing for most pods."""
     says = status.container_statuses or status.init_container_statuses or status.conditions
     if not (says or status.allocated_resources or status.resources):
         return ()
@@ -229,8 +228,10 @@ def _owner(pod: Pod) -> tuple[str, str] | None:
     return (owner.kind, owner.name) if owner.api_version == expected else None
 
 
-def compile_signature(pod: Pod, labels: Labels, signed: Mapping[str, Signed]) -> PodSignature:
-    """Work a pod's signature out; `labels` are those of its labels that count."""
+def compile_signature(
+    pod: Pod, labels: Labels, plugin_fields: Mapping[str, PluginFields]
+) -> PodSignature:
+    """Compile a pod's signature; `labels` are those of its labels that count."""
     spec, affinity = pod.spec, pod.spec.affinity
     node_affinity = affinity.node_affinity if affinity else None
     required = node_affinity.required if node_affinity else None
@@ -266,7 +267,7 @@ def compile_signature(pod: Pod, labels: Labels, signed: Mapping[str, Signed]) ->
         has_spread=bool(spec.topology_spread_constraints),
         terms=compile_terms(pod),
         owner=_owner(pod),
-        signed=signed,
+        plugin_fields=plugin_fields,
     )
 
 
@@ -279,7 +280,7 @@ def _cut(amount: int) -> int:
 
 
 def normalized_image(name: str) -> str:
-    """An image name with its tag said: `latest` unless it says otherwise."""
+    """Return an image name with its tag: `latest` if it has none."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
 
 

@@ -1,4 +1,5 @@
-"""What a pod says of other pods: affinity and anti-affinity terms and spread constraints, compiled.
+"""A pod's rules about other pods: affinity and anti-affinity terms and spread constraints,
+compiled.
 
 A term picks pods by namespaces (by name or by their labels) and a label selector. Pod affinity is
 asked in two directions, and Kubernetes treats namespace selectors a little differently in each: a
@@ -30,7 +31,7 @@ class Namespaces:
         self.version = 0
 
     def put(self, name: str, labels: Labels) -> bool:
-        """Note a namespace; says whether that changed anything."""
+        """Record a namespace; return whether that changed anything."""
         if self.labels.get(name) == labels:
             return False
         self.labels[name] = labels
@@ -128,7 +129,7 @@ class PlacedTerm:
 
 
 class TermKind(Enum):
-    """What a running pod's term does to a waiting pod that it concerns."""
+    """The effect of a running pod's term on a pending pod."""
 
     KEEPS_OUT = "required anti-affinity"
     NEEDS = "required affinity"
@@ -147,7 +148,7 @@ class OwnedTerm:
 
 @dataclass(frozen=True, slots=True)
 class TermSet:
-    """All that a pod says of other pods."""
+    """All of a pod's terms about other pods."""
 
     affinity: tuple[PlacedTerm, ...] = ()
     anti_affinity: tuple[PlacedTerm, ...] = ()

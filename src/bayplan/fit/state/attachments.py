@@ -1,6 +1,6 @@
 """Attachments in use and attach limits, by node and driver, with the objects behind them.
 
-Each distinct volume counts once, whoever uses it: pods on the node use volumes, and
+Each distinct volume counts once, however many use it: pods on the node use volumes, and
 VolumeAttachments show that others are still (or already) there. A column by driver holds how many
 attach slots are in use; another holds the limit, and where some pods are judged by other rules than
 the profile's, one more the limit by those. CSINodes say which drivers are registered where.
@@ -14,14 +14,14 @@ from collections.abc import Callable
 import numpy as np
 
 from bayplan.fit.indexes import NameIndex
-from bayplan.fit.rules import VolumeRules
+from bayplan.fit.profile import VolumeRules
 from bayplan.fit.state.columns import IntArray, grown
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.storage import CSINode, VolumeAttachment
 
 
 class VolumeAttachments:
-    """Wishes to have volumes attached, and where."""
+    """VolumeAttachments by name, node and volume."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, VolumeAttachment] = {}
@@ -85,7 +85,7 @@ LimitOf = Callable[[str, int, VolumeRules], int]
 
 
 class DriverColumns:
-    """One driver's places, taken and in all, by slot."""
+    """One driver's attachments in use and limit, by slot."""
 
     __slots__ = ("limit", "used")
 
@@ -95,7 +95,7 @@ class DriverColumns:
 
 
 class AttachedVolumes:
-    """Which volumes take a place where."""
+    """Which volumes take an attach slot on which node."""
 
     def __init__(self, capacity: int, limit_of: LimitOf, rules: VolumeRules) -> None:
         self._capacity = capacity
@@ -144,7 +144,7 @@ class AttachedVolumes:
         return found
 
     def drivers(self) -> tuple[str, ...]:
-        """Every driver that has been asked about or has a volume somewhere."""
+        """Return every driver that has columns."""
         return tuple(self._drivers)
 
     def use(self, slot: int, volume: VolumeId, sign: int) -> None:

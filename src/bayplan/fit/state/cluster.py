@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from bayplan.fit.limits import CacheLimits
-from bayplan.fit.rules import VolumeRules
-from bayplan.fit.signatures.plugin_reads import PluginReads
+from bayplan.fit.profile import CacheLimits, VolumeRules
+from bayplan.fit.signatures.reads import PluginReads
 from bayplan.fit.state.attachments import VolumeAttachments, volume_name
 from bayplan.fit.state.columns import grown
 from bayplan.fit.state.placed_pods import PlacedPods
-from bayplan.fit.state.reachable import Reachable
+from bayplan.fit.state.reachable_volumes import ReachableVolumes
 from bayplan.fit.volumes.identity import VolumeId
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSIDriver, CSINode, PersistentVolume, VolumeAttachment
@@ -26,7 +25,7 @@ for the score.
 """
 
 
-class Cluster(PlacedPods):
+class ClusterState(PlacedPods):
     """Nodes, pods and storage as columns and indexes."""
 
     def __init__(
@@ -40,7 +39,7 @@ class Cluster(PlacedPods):
         super().__init__(rules, limits, reads, knows_devices=knows_devices)
         self._is_same_node = reads.is_same_node
         self.volume_attachments = VolumeAttachments()
-        self._reachable: dict[str, Reachable] = {}
+        self._reachable: dict[str, ReachableVolumes] = {}
         self.slots.on_growth(self._grow)
 
     @property
@@ -48,7 +47,7 @@ class Cluster(PlacedPods):
         """Moves whenever nodes, namespaces or the terms of running pods change."""
         return self.node_changes.end + self.terms.generation + self.namespaces.version
 
-    def tidy(self) -> None:
+    def trim(self) -> None:
         """Forget what has been seen by all, or is used by none; cheap while there is little of
         it.
         """
@@ -130,14 +129,14 @@ class Cluster(PlacedPods):
         for topology in self.topologies.values():
             topology.grow(capacity)
 
-    def reachable(self, class_name: str) -> Reachable:
+    def reachable(self, class_name: str) -> ReachableVolumes:
         """Which open volumes of a class nodes can reach."""
         volumes = self.storage.open_in(class_name)
         found = self._reachable.get(class_name)
         if found is None or found.volumes is not volumes:
             if len(self._reachable) > self.limits.storage_classes:
                 self._reachable.clear()
-            found = self._reachable[class_name] = Reachable(self, volumes)
+            found = self._reachable[class_name] = ReachableVolumes(self, volumes)
         return found
 
     # -- storage -------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayplan.fit.indexes import ChangeLog
-from bayplan.fit.limits import CacheLimits
+from bayplan.fit.profile import CacheLimits
 from bayplan.kube.nodes import Node
 
 BoolArray = npt.NDArray[np.bool_]
@@ -50,7 +50,7 @@ def constant(value: int) -> IntArray:
 
 
 class Slots:
-    """Names to slots, slots to names, and who must grow when slots run out."""
+    """Node names to slots and back, and the columns to grow when slots run out."""
 
     def __init__(self) -> None:
         self.capacity = MIN_CAPACITY
@@ -67,7 +67,7 @@ class Slots:
         self._on_growth.append(grow)
 
     def reserve(self, count: int) -> None:
-        """Make room for `count` names in all, exactly if that is more than there is."""
+        """Reserve slots for `count` names in all."""
         if count > self.capacity:
             self._grow(count)
 
@@ -86,7 +86,7 @@ class Slots:
         return np.array(slots, dtype=np.intp)
 
     def release(self, name: str) -> None:
-        """Give a name's slot back."""
+        """Free the slot of a name."""
         slot = self.by_name.pop(name)
         self.names[slot] = ""
         self._free.append(slot)
@@ -123,7 +123,7 @@ class SlotChanges(ChangeLog[int]):
         if start < 0 or count > capacity // 2:
             return ALL_ROWS
         changed = self._entries[start:]
-        # A slot said twice is only refreshed twice; few are not worth telling apart.
+        # A slot that is there twice is only refreshed twice; for few slots that does not matter.
         return np.array(changed if count <= FEW else list(set(changed)), dtype=np.intp)
 
 
@@ -132,7 +132,7 @@ Count = Callable[[Node], int]
 
 
 class NodeColumn:
-    """A value of each node, worked out from the node object."""
+    """A value of each node, computed from the node object."""
 
     dtype: npt.DTypeLike
 
@@ -181,7 +181,7 @@ class NodeSet(NodeColumn):
 
 
 class NodeTally(NodeColumn):
-    """How many of something each node has."""
+    """A count for each node."""
 
     dtype = np.int64
 
@@ -211,7 +211,7 @@ class NodeSets:
         self._tallies: dict[Hashable, NodeTally] = {}
 
     def where(self, key: Hashable, condition: Condition) -> NodeSet:
-        """The set for a condition that `key` stands for."""
+        """Return the set for a condition that `key` stands for."""
         found = self._sets.get(key)
         if found is None:
             if len(self._sets) >= self._most:
@@ -221,7 +221,7 @@ class NodeSets:
         return found
 
     def tally(self, key: Hashable, count: Count) -> NodeTally:
-        """The numbers of something that `key` stands for."""
+        """Return the counts for a function that `key` stands for."""
         found = self._tallies.get(key)
         if found is None:
             if len(self._tallies) >= self._most:

@@ -1,4 +1,4 @@
-"""Counting pods on nodes: one more, one less, each part told what concerns it.
+"""Counting pods on nodes: one more, one less, in each part of the state.
 
 A pod is counted on a node while both are known; its requests, labels, ports, terms and volumes go
 to the part that keeps them. When something changes that counts rest on, the pods concerned are
@@ -13,9 +13,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bayplan.fit.limits import CacheLimits
-from bayplan.fit.rules import VolumeRules
-from bayplan.fit.signatures.plugin_reads import PluginReads
+from bayplan.fit.profile import CacheLimits, VolumeRules
+from bayplan.fit.signatures.reads import PluginReads
 from bayplan.fit.signatures.signature import PodSignature, SignatureCache
 from bayplan.fit.signatures.terms import Namespaces
 from bayplan.fit.state.attachments import AttachedVolumes, CSINodes
@@ -122,7 +121,7 @@ class PlacedPods:
         if before is not None:
             if node and _same_to_counting(before, record):
                 before.pod = pod
-                before.standing = None
+                before.preemption_info = None
                 return before
             self.remove_pod(key)
         self._add(record)
@@ -137,7 +136,7 @@ class PlacedPods:
         """A pod is again what it was on record; nothing is read of its object."""
         record, pod = kept
         record.pod = pod
-        record.standing = None
+        record.preemption_info = None
         there = self.pods.by_key.get(record.key)
         if there is record:
             return
@@ -193,8 +192,8 @@ class PlacedPods:
             self.nominations.add(record)
 
     def nominate(self, key: str, node: str | None) -> None:
-        """Keep a node (or, empty, none) for a known pod, whatever its status says; None takes that
-        back.
+        """Nominate a known pod for a node (empty: for none), whatever its status; None ends
+        that.
         """
         if node is None:
             self.nominations.by_scheduler.pop(key, None)
@@ -295,7 +294,7 @@ class PlacedPods:
 
 
 def _same_to_counting(before: PodRecord, after: PodRecord) -> bool:
-    """Whether two records of a pod are counted alike; one that waits may be nominated anew."""
+    """Whether two records of a pod are counted the same; a pending one may be nominated anew."""
     return (
         before.signature is after.signature
         and before.node == after.node

@@ -12,40 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from bayplan.fit.indexes import SelectorIndex, required_label
-from bayplan.fit.limits import CacheLimits
-from bayplan.fit.signatures.label_reads import LabelReads
+from bayplan.fit.profile import CacheLimits
+from bayplan.fit.signatures.reads import LabelReads
 from bayplan.fit.signatures.terms import ClassKey, Namespaces, PodMatch, class_key
-from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.state.topology import DomainCounts, SlotCounts
+from bayplan.fit.state.pods import Counts, PodClass, PodCounter, PodRecord
+from bayplan.fit.state.topology import SlotCounts
 from bayplan.kube.meta import Labels
-
-Counts = DomainCounts | SlotCounts
-
-
-class PodClass:
-    """Pods that no counter can tell apart, and the nodes they are on."""
-
-    __slots__ = ("counters", "key", "labels", "records", "seen", "slots")
-
-    def __init__(self, key: ClassKey, labels: Labels) -> None:
-        self.key = key
-        self.labels = dict(labels)
-        self.slots: dict[int, int] = {}
-        self.counters: list[PodCounter] = []
-        self.records: set[PodRecord] = set()
-        self.seen: set[str] = set()
-        """Labels that its pods have, read by counters or not."""
-
-
-class PodCounter:
-    """A count of pods of one kind, by domain or by node, kept up to date."""
-
-    __slots__ = ("counts", "key", "match")
-
-    def __init__(self, key: Hashable, match: PodMatch, counts: Counts) -> None:
-        self.key = key
-        self.match = match
-        self.counts = counts
 
 
 class PodCounts:
@@ -57,7 +29,7 @@ class PodCounts:
         self._classes: dict[str, dict[ClassKey, PodClass]] = {}
         """By namespace."""
         self._by_label: SelectorIndex[PodClass] = SelectorIndex()
-        """Under each of the labels that they are told by."""
+        """By each of the labels that distinguish them."""
         self._counters: dict[Hashable, PodCounter] = {}
         self._hooked: SelectorIndex[PodCounter] = SelectorIndex()
         self._reads = LabelReads(self._divide)
@@ -106,7 +78,7 @@ class PodCounts:
         return len(self._counters) > self._most_counters
 
     def forget_counters(self) -> None:
-        """Drop every counter; those still needed are asked for again."""
+        """Drop every counter; those still needed are created again."""
         self._counters.clear()
         self._hooked.clear()
         self._reads.clear()
@@ -141,11 +113,11 @@ class PodCounts:
 
     def _class_of(self, record: PodRecord) -> PodClass:
         namespace, labels = record.signature.namespace, record.labels
-        told = self._reads.read_labels(namespace, labels)
+        read = self._reads.read_labels(namespace, labels)
         terminating = record.terminating
         key = (
-            class_key(namespace, told, terminating=terminating)
-            if told
+            class_key(namespace, read, terminating=terminating)
+            if read
             else (namespace, (), terminating)
         )
         classes = self._classes.get(namespace)
@@ -153,7 +125,7 @@ class PodCounts:
             classes = self._classes[namespace] = {}
         pods = classes.get(key)
         if pods is None:
-            pods = classes[key] = self._new_class(key, told)
+            pods = classes[key] = self._new_class(key, read)
         if not labels.keys() <= pods.seen:
             pods.seen.update(labels)
         return pods

@@ -6,21 +6,18 @@ yet seen in a status. A pod that is placed, even if only assumed to be, is not n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
 
 from msgspec.structs import replace
 
 from bayplan.fit.indexes import NameIndex
 from bayplan.fit.signatures.signature import PodSignature
-from bayplan.fit.signatures.terms import ClassKey, class_key
+from bayplan.fit.signatures.terms import ClassKey, PodMatch, class_key
 from bayplan.fit.state.node_usage import InlineDisk
+from bayplan.fit.state.topology import DomainCounts, SlotCounts
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.meta import Labels
 from bayplan.kube.pods import Pod
-
-if TYPE_CHECKING:
-    from bayplan.fit.state.pod_counts import PodClass
-
 
 NO_SLOT = -1
 
@@ -37,9 +34,9 @@ class PodRecord:
         "node",
         "pod",
         "pod_class",
+        "preemption_info",
         "signature",
         "slot",
-        "standing",
         "terminating",
         "volumes",
     )
@@ -65,7 +62,7 @@ class PodRecord:
         self.volumes: tuple[VolumeIdentity, ...] = ()
         """All of them, as its claims now stand."""
         self.disks: tuple[InlineDisk, ...] = ()
-        self.standing: object = None
+        self.preemption_info: object = None
         """What preemption has worked out for the pod, to be kept with it."""
 
     @property
@@ -74,6 +71,35 @@ class PodRecord:
         if self.pod_class is not None:
             return self.pod_class.key
         return class_key(self.signature.namespace, self.labels, terminating=self.terminating)
+
+
+Counts = DomainCounts | SlotCounts
+
+
+class PodClass:
+    """Pods that no counter can tell apart, and the nodes they are on."""
+
+    __slots__ = ("counters", "key", "labels", "records", "seen", "slots")
+
+    def __init__(self, key: ClassKey, labels: Labels) -> None:
+        self.key = key
+        self.labels = dict(labels)
+        self.slots: dict[int, int] = {}
+        self.counters: list[PodCounter] = []
+        self.records: set[PodRecord] = set()
+        self.seen: set[str] = set()
+        """Labels that its pods have, read by counters or not."""
+
+
+class PodCounter:
+    """A count of pods of one kind, by domain or by node, kept up to date."""
+
+    __slots__ = ("counts", "key", "match")
+
+    def __init__(self, key: Hashable, match: PodMatch, counts: Counts) -> None:
+        self.key = key
+        self.match = match
+        self.counts = counts
 
 
 def placed_on(pod: Pod, node: str) -> Pod:
@@ -89,7 +115,7 @@ def placed_pod(record: PodRecord) -> Pod:
 
 
 def node_of(pod: Pod) -> str:
-    """The node on which a pod uses something, or empty."""
+    """Return the node on which a pod counts; empty if it has none or has ended."""
     return "" if pod.is_terminal else pod.spec.node_name
 
 
@@ -124,7 +150,7 @@ class Nominations:
     def __init__(self) -> None:
         self.by_node: dict[str, dict[str, PodRecord]] = {}
         self.by_scheduler: dict[str, str] = {}
-        """By pod, the node (or none) that counts until its status says something new."""
+        """By pod, the node (or none) that counts until its status has a new nomination."""
         self.version = 0
         """Moves with every nomination that comes or goes."""
         self.kept: tuple[object, object] | None = None
@@ -143,7 +169,7 @@ class Nominations:
         return pod.status.nominated_node_name if decided is None else decided
 
     def with_nomination(self, pod: Pod) -> Pod:
-        """The pod as an object whose status says what counts."""
+        """Return the pod with the nomination that counts in its status."""
         node = self.node_of(pod)
         if node == pod.status.nominated_node_name:
             return pod
@@ -176,9 +202,9 @@ class Nominations:
 
 
 def is_new_nomination(before: Pod, after: Pod) -> bool:
-    """Whether a pod's status says of its nomination what must be heeded.
+    """Whether a pod's status has a new nomination, which replaces ours.
 
-    One that did not speak of it before and does not now may only be late.
+    A status without a nomination before and after may only be late.
     """
     spoken = before.status.nominated_node_name or after.status.nominated_node_name
     return bool(spoken) or before.metadata.uid != after.metadata.uid

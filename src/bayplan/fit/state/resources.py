@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayplan.fit.limits import CacheLimits
+from bayplan.fit.profile import CacheLimits
 from bayplan.fit.signatures.signature import LARGEST, PodSignature
 from bayplan.fit.state.columns import FloatArray, IntArray, grown
 from bayplan.kube import quantity
@@ -232,7 +232,7 @@ class ResourceColumns:
         return vector
 
     def ensure(self, name: str) -> None:
-        """Make sure that there is a column for a resource that somebody asks for."""
+        """Make sure that there is a column for a resource."""
         if name in self.columns:
             return
         self.columns[name] = len(self.columns)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from bayplan.fit.indexes import SelectorIndex, required_label
-from bayplan.fit.limits import CacheLimits
-from bayplan.fit.signatures.label_reads import LabelReads
+from bayplan.fit.profile import CacheLimits
+from bayplan.fit.signatures.reads import LabelReads
 from bayplan.fit.signatures.terms import Namespaces, OwnedTerm
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows, grown
 
@@ -99,7 +99,7 @@ class DomainCounts:
             self.total += delta
 
     def join(self, slot: int, delta: int) -> None:
-        """A node comes (+1) or goes (-1): it matters only to those who count nodes."""
+        """A node is added (+1) or removed (-1); ignored here."""
 
     def by_domain(self) -> IntArray:
         """Counts by domain code; the last entry belongs to nodes without the label and is 0."""
@@ -121,8 +121,8 @@ class DomainCounts:
 
     def _fit(self) -> None:
         if len(self._counts) <= self.topology.size:
-            room = self.topology.size + self.topology.size // 4 + 2
-            self._counts = grown(self._counts, room)
+            size = self.topology.size + self.topology.size // 4 + 2
+            self._counts = grown(self._counts, size)
 
 
 class SpreadCounts(DomainCounts):
@@ -218,7 +218,7 @@ class TermIndex:
         )
 
     def prune(self) -> bool:
-        """Forget terms that no pod has any more, if most are such; says whether it did."""
+        """Forget terms that no pod has any more, if most are such; return whether it did."""
         if len(self._terms) < self._few:
             return False
         alive = {owned: one for owned, one in self._terms.items() if one.counts.total}

@@ -1,4 +1,4 @@
-"""Who uses a node's places for volumes: the limit, what is used, by whom, and who set the limit.
+"""Attachments in use on a node: the limit and its source, and which pods and attachments hold them.
 
 An attach slot is used by a distinct volume: by pods on the node (even several of one
 volume), or VolumeAttachments of volumes that no pod there uses (any more, or yet). The counts are
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.volumes.identity import PLUGINS, VolumeId
 from bayplan.fit.volumes.limits import Limit, limit_keys, limit_of, row_of
 from bayplan.kube.nodes import Node
@@ -20,7 +20,7 @@ from bayplan.kube.storage import CSINode
 
 @dataclass(frozen=True, slots=True)
 class VolumeUse:
-    """One volume that takes a place, and who holds it there."""
+    """One volume that takes an attach slot, and what holds it there."""
 
     handle: str
     pods: tuple[str, ...] = ()
@@ -40,12 +40,12 @@ class VolumeReport:
 
     @property
     def used(self) -> int:
-        """How many places are taken."""
+        """How many attach slots are in use."""
         return len(self.uses)
 
     @property
     def free(self) -> int | None:
-        """How many places are left, never below zero; None is any number."""
+        """How many attach slots are left, never below zero; None is any number."""
         return None if self.limit.count is None else max(self.limit.count - self.used, 0)
 
     @property
@@ -59,12 +59,12 @@ class VolumeReport:
         return self.free == 0
 
 
-def volumes_on(cluster: Cluster, node: str, driver: str) -> VolumeReport:
-    """What is to be known of a driver on a node."""
+def volumes_on(cluster: ClusterState, node: str, driver: str) -> VolumeReport:
+    """Return the attachments of a driver on a node."""
     return _report(cluster, _node(cluster, node), driver, _holders(cluster, node))
 
 
-def all_volumes(cluster: Cluster) -> list[VolumeReport]:
+def all_volumes(cluster: ClusterState) -> list[VolumeReport]:
     """Every node with every driver that it reports, publishes a limit for, or has volumes of; a
     node with none of these shows the drivers of the others as missing.
     """
@@ -75,14 +75,14 @@ def all_volumes(cluster: Cluster) -> list[VolumeReport]:
     ]
 
 
-def node_volumes(cluster: Cluster, name: str) -> list[VolumeReport]:
-    """Every driver that a node reports, publishes a limit for, or has volumes of."""
+def node_volumes(cluster: ClusterState, name: str) -> list[VolumeReport]:
+    """Return every driver that a node reports, publishes a limit for, or has volumes of."""
     node, holders = _node(cluster, name), _holders(cluster, name)
     drivers = set(_known_drivers(cluster, node)) | {volume.driver for volume in holders}
     return [_report(cluster, node, driver, holders) for driver in sorted(drivers)]
 
 
-def _missing(cluster: Cluster, node: Node) -> list[VolumeReport]:
+def _missing(cluster: ClusterState, node: Node) -> list[VolumeReport]:
     elsewhere = [driver for driver, count in cluster.csi.registered.items() if count]
     return [_report(cluster, node, driver, {}) for driver in sorted(elsewhere)]
 
@@ -94,7 +94,7 @@ class _Holders:
 
 
 def _report(
-    cluster: Cluster, node: Node, driver: str, holders: dict[VolumeId, _Holders]
+    cluster: ClusterState, node: Node, driver: str, holders: dict[VolumeId, _Holders]
 ) -> VolumeReport:
     uses = tuple(
         VolumeUse(volume.handle, tuple(sorted(who.pods)), tuple(sorted(who.attachments)))
@@ -105,7 +105,7 @@ def _report(
     return VolumeReport(node.name, driver, limit, uses, row_of(driver, node, limit))
 
 
-def _holders(cluster: Cluster, node: str) -> dict[VolumeId, _Holders]:
+def _holders(cluster: ClusterState, node: str) -> dict[VolumeId, _Holders]:
     """By volume, the pods and attachments that hold it on a node."""
     found: dict[VolumeId, _Holders] = defaultdict(_Holders)
     has_csinode = node in cluster.csinodes
@@ -119,25 +119,25 @@ def _holders(cluster: Cluster, node: str) -> dict[VolumeId, _Holders]:
     return dict(found)
 
 
-def _known_drivers(cluster: Cluster, node: Node) -> list[str]:
+def _known_drivers(cluster: ClusterState, node: Node) -> list[str]:
     csinode = cluster.csinodes.get(node.name)
     registered = [driver.name for driver in csinode.spec.drivers] if csinode else []
     return registered + _published(cluster, node, csinode)
 
 
-def _published(cluster: Cluster, node: Node, csinode: CSINode | None) -> list[str]:
+def _published(cluster: ClusterState, node: Node, csinode: CSINode | None) -> list[str]:
     """The plugins (or, with a CSINode, their drivers) and the CSI drivers whose limit the node's
-    allocatable says, or tries to.
+    allocatable has, readable or not.
     """
     if not cluster.rules.published_limits:
         return []
-    said = node.status.allocatable
+    published = node.status.allocatable
     names = [plugin.driver if csinode else plugin.name for plugin in PLUGINS]
-    known = [name for name in names if any(key in said for key in limit_keys(name))]
-    return [*known, *filter(None, map(csi_attach_limit_driver, said))]
+    known = [name for name in names if any(key in published for key in limit_keys(name))]
+    return [*known, *filter(None, map(csi_attach_limit_driver, published))]
 
 
-def _node(cluster: Cluster, name: str) -> Node:
+def _node(cluster: ClusterState, name: str) -> Node:
     slot = cluster.slots.by_name.get(name)
     if slot is None:
         raise LookupError(f"node {name!r} is not in the snapshot")

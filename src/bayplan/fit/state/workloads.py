@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bayplan.fit.indexes import SelectorIndex, required_label
-from bayplan.fit.signatures.label_reads import LabelReads, keys_of
+from bayplan.fit.signatures.reads import LabelReads, keys_of
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.kube.meta import Labels
 from bayplan.kube.selectors import EVERYTHING, Selector, compile_selector, selector_from_labels
@@ -106,7 +106,7 @@ def _both(one: Selector, other: Selector) -> Selector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompiledBudget:
-    """A budget that can protect something, ready to be asked whom."""
+    """A disruption budget with its selector compiled."""
 
     selector: Selector
     allowed: int
@@ -164,7 +164,7 @@ class DisruptionBudgets:
 def breaks_one(
     budgets: Iterable[CompiledBudget], name: str, left: dict[CompiledBudget, int]
 ) -> bool:
-    """Use up one disruption of each budget of a pod; says whether one had none left."""
+    """Use up one disruption of each budget of a pod; return whether one had none left."""
     breaks = False
     for budget in budgets:
         if budget.disrupted and name in budget.disrupted:

@@ -2,8 +2,8 @@
 
 An assumed pod is counted on its node, a claim that is to be provisioned is selected for the node,
 and a volume that was found for a claim is reserved for it. A token takes back exactly what its
-assumption still holds, whatever has changed since. What an observed object says of it wins; that is
-the business of `store`.
+assumption still holds, whatever has changed since. What is observed wins; that is handled in
+`store`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.fit.decision import Assumption, Decision
+from bayplan.fit.decision import Assumption, ClaimBinding, Decision
 from bayplan.fit.signatures.signature import PodSignature
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.store.objects import JournaledObjects
 from bayplan.fit.store.validation import validate_pod
-from bayplan.fit.volumes.binding import ClaimBinding
 from bayplan.kube.meta import ObjectReference
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
@@ -63,7 +62,7 @@ Reservations = dict[str, StorageReservation]
 class AssumedObjects(JournaledObjects):
     """The objects of a cluster, observed ones and what is assumed over them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         super().__init__(cluster)
         self._assumed_pods: dict[str, AssumedPod] = {}
         self._reserved_claims: Reservations = {}
@@ -72,7 +71,7 @@ class AssumedObjects(JournaledObjects):
         """Volumes that were found for a claim."""
 
     def assume(self, pod: Pod, decision: Decision) -> Assumption:
-        """Take a decision as carried out: the pod on its node, and its claims as decided.
+        """Assume that a decision is carried out: the pod on its node, and its claims as decided.
 
         ValueError if it names no node, if the pod is on one already, or if a claim or volume that
         it rests on has gone to another. A pod that has ended takes nothing.
@@ -80,7 +79,7 @@ class AssumedObjects(JournaledObjects):
         return self._assume(pod, decision, validate_pod(pod, self.cluster.signatures))
 
     def forget(self, assumption: Assumption) -> None:
-        """Take back what an assumption still holds, and nothing else; again does no harm."""
+        """Undo what an assumption still holds, and nothing else; idempotent."""
         assumed = self._open(assumption)
         if assumed is None:
             return
@@ -166,7 +165,7 @@ class AssumedObjects(JournaledObjects):
             raise ValueError(f"volume {binding.volume} cannot be reserved for {binding.claim}")
 
     def _reserve(self, binding: ClaimBinding, pod_key: str, node: str) -> None:
-        """Lay a binding over its volume, or over its claim."""
+        """Reserve the volume of a binding, or select the node of its claim."""
         storage = self.cluster.storage
         claim = storage.claims[binding.claim]
         observed = storage.volumes[binding.volume] if binding.volume else claim
@@ -196,7 +195,7 @@ class AssumedObjects(JournaledObjects):
         return self._reserved_claims, binding.claim
 
     def _reserved_by(self, assumed: AssumedPod) -> list[StorageReservation]:
-        """What one assumption lies over."""
+        """Return the storage reservations of one assumption."""
         places = (self._reserved_by_binding(one) for one in assumed.token.decision.bindings)
         found = (reservations.get(key) for reservations, key in places)
         return [one for one in found if one and one.pod_key == assumed.token.pod_key]
@@ -223,7 +222,7 @@ class AssumedObjects(JournaledObjects):
             self._lift(reservation)
             self._close_if_empty(reservation.pod_key)
 
-    def _give_back(self, reservation: StorageReservation) -> None:
+    def _restore_observed(self, reservation: StorageReservation) -> None:
         """End what a binding assumes; the object is as it was observed."""
         self._lift(reservation)
         self._write(reservation.observed)
@@ -237,7 +236,7 @@ class AssumedObjects(JournaledObjects):
 
 
 def is_decided(obj: Storage) -> bool:
-    """Whether an observed claim or volume says itself what could be assumed of it."""
+    """Whether an observed claim or volume already has what could be assumed of it."""
     if isinstance(obj, PersistentVolume):
         return obj.spec.claim_ref is not None
     return bool(obj.spec.volume_name) or SELECTED_NODE in obj.metadata.annotations

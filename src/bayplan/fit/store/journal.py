@@ -1,4 +1,4 @@
-"""What was done since forks began, so that it can be undone in reverse."""
+"""The undo log of forks: what was done since they began, to be undone in reverse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class ForkJournal:
-    """The ways back, as long as a fork is open."""
+    """The undo log of open forks."""
 
     def __init__(self) -> None:
         self._undos: list[Undo] = []
@@ -23,7 +23,7 @@ class ForkJournal:
         return len(self._forks)
 
     def note(self, undo: Callable[..., Any], *arguments: Any) -> None:
-        """Say how to undo what was just done."""
+        """Record how to undo what was just done."""
         if self._forks:
             self._undos.append((undo, arguments))
 

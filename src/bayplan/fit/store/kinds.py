@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.pods import placed_pod
 from bayplan.fit.state.workloads import DisruptionBudgets
 from bayplan.kube.devices import DeviceClass, ResourceClaim
@@ -53,7 +53,7 @@ class KindHandler:
 
 
 def kind_handlers(
-    cluster: Cluster, budgets: DisruptionBudgets, priority_classes: dict[str, PriorityClass]
+    cluster: ClusterState, budgets: DisruptionBudgets, priority_classes: dict[str, PriorityClass]
 ) -> dict[Kind, KindHandler]:
     """The handlers of all kinds that matter to scheduling."""
     return {
@@ -92,7 +92,7 @@ def _plain(objects: dict[str, Any]) -> KindHandler:
     return KindHandler(objects.get, put, lambda key: objects.pop(key, None), objects.values)
 
 
-def _node_handler(cluster: Cluster) -> KindHandler:
+def _node_handler(cluster: ClusterState) -> KindHandler:
     def put(node: Node) -> None:
         if node.name in cluster.slots.by_name:
             cluster.replace_node(node)
@@ -107,7 +107,7 @@ def _node_handler(cluster: Cluster) -> KindHandler:
     )
 
 
-def _pod_handler(cluster: Cluster) -> KindHandler:
+def _pod_handler(cluster: ClusterState) -> KindHandler:
     records = cluster.pods.by_key
 
     def find(key: str) -> Pod | None:
@@ -122,7 +122,7 @@ def _pod_handler(cluster: Cluster) -> KindHandler:
     return KindHandler(find, cluster.restore_pod, cluster.remove_pod, every, cluster.keep_pod)
 
 
-def _namespace_handler(cluster: Cluster) -> KindHandler:
+def _namespace_handler(cluster: ClusterState) -> KindHandler:
     namespaces: dict[str, Namespace] = {}
 
     def put(namespace: Namespace) -> None:
@@ -139,7 +139,7 @@ def _namespace_handler(cluster: Cluster) -> KindHandler:
 
 
 def _recounting(
-    cluster: Cluster, claims: Callable[[str], Iterable[str]], change: Callable[[Any], None]
+    cluster: ClusterState, claims: Callable[[str], Iterable[str]], change: Callable[[Any], None]
 ) -> Callable[[Any], None]:
     """A change after which the pods of some claims may use other volumes."""
 
@@ -152,7 +152,7 @@ def _recounting(
     return apply
 
 
-def _claim_handler(cluster: Cluster) -> KindHandler:
+def _claim_handler(cluster: ClusterState) -> KindHandler:
     storage = cluster.storage
     replace = _recounting(cluster, lambda key: [key], storage.put_claim)
     remove = _recounting(cluster, lambda key: [key], storage.remove_claim)
@@ -164,7 +164,7 @@ def _claim_handler(cluster: Cluster) -> KindHandler:
     return KindHandler(storage.claims.get, put, remove, storage.claims.values)
 
 
-def _storage_handlers(cluster: Cluster) -> dict[Kind, KindHandler]:
+def _storage_handlers(cluster: ClusterState) -> dict[Kind, KindHandler]:
     storage = cluster.storage
     of_volume, of_class = storage.claims_of_volume.of, storage.claims_of_class.of
     return {
@@ -193,7 +193,7 @@ def _storage_handlers(cluster: Cluster) -> dict[Kind, KindHandler]:
     }
 
 
-def _workload_handlers(cluster: Cluster) -> dict[Kind, KindHandler]:
+def _workload_handlers(cluster: ClusterState) -> dict[Kind, KindHandler]:
     workloads = cluster.workloads
 
     def find_service(key: str) -> Service | None:

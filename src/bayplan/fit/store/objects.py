@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeVar
 
-from bayplan.fit.copies import private_copy
+from bayplan.fit.object_copies import private_copy
 from bayplan.fit.signatures.signature import PodSignature
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.pods import NO_SLOT, PodRecord, node_of, placed_pod
 from bayplan.fit.state.workloads import DisruptionBudgets
 from bayplan.fit.store.journal import ForkJournal
@@ -27,7 +27,7 @@ T = TypeVar("T", bound=KubeObject)
 class JournaledObjects:
     """The objects of a cluster, with edits that can be undone."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         self.cluster = cluster
         self.budgets = DisruptionBudgets()
         """All disruption budgets; to be read, not written."""
@@ -100,7 +100,7 @@ class JournaledObjects:
     def _write_pod(
         self, pod: Pod, key: str, signature: PodSignature, node: str | None = None
     ) -> PodRecord:
-        """Add or replace a pod, on a node (unless said, its own); returns its record."""
+        """Add or replace a pod, on a node (by default its own); return its record."""
         if self._journal.depth:
             self._note(Pod, key)
         return self.cluster.put_pod(pod, key, node_of(pod) if node is None else node, signature)
@@ -137,7 +137,7 @@ class JournaledObjects:
         self.cluster.pods.reorder(node, records)
 
     def _set_nomination(self, key: str, node: str | None) -> None:
-        """Keep a node (or, empty, none) for a pod whatever its status says; None ends that."""
+        """Nominate a pod for a node (empty: for none) whatever its status; None ends that."""
         before = self.cluster.nominations.by_scheduler.get(key)
         self._journal.note(self.cluster.nominate, key, before)
         self.cluster.nominate(key, node)

@@ -15,9 +15,9 @@ from typing import Self
 from msgspec.structs import replace
 
 from bayplan.base.garbage import paused_collector
-from bayplan.fit.copies import private_copy
+from bayplan.fit.object_copies import private_copy
 from bayplan.fit.signatures.signature import PodSignature
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.pods import is_new_nomination
 from bayplan.fit.store.assumptions import (
     AssumedObjects,
@@ -38,16 +38,16 @@ _LOADING_ORDER = {"Node": 1, "VolumeAttachment": 2, "Pod": 3}
 class ObjectStore(AssumedObjects):
     """What is observed and what is assumed, as one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterState) -> None:
         super().__init__(cluster)
-        self._waiting: list[KubeObject | tuple[Kind, str]] = []
+        self._deferred: list[KubeObject | tuple[Kind, str]] = []
         """What was observed while a fork is open."""
 
     def put(self, obj: KubeObject) -> None:
         """Add an object, or replace the one of its kind and name; kinds that do not matter to
         scheduling are ignored.
 
-        What is assumed of it stays, until the object itself says otherwise or a fork is open.
+        What is assumed of it stays, unless the object contradicts it or a fork is open.
         """
         if isinstance(obj, Pod):
             self._put_pod(obj, validate_pod(obj, self.cluster.signatures))
@@ -76,8 +76,8 @@ class ObjectStore(AssumedObjects):
         self._erase(kind, key)
 
     def observe(self, obj: KubeObject, *, own: bool = False) -> None:
-        """Put what an informer reports, unless something newer is there; while a fork is open it
-        waits until after it.
+        """Put what an informer reports, unless a newer version is there; while a fork is open it
+        is deferred.
 
         An object that came from the wire and that nothing changes any more is the snapshot's `own`
         and is not copied.
@@ -87,25 +87,25 @@ class ObjectStore(AssumedObjects):
         elif type(obj) in self._kinds:
             valid = validate_object(obj, own=own)
             if self._journal.depth:
-                self._waiting.append(valid)
+                self._deferred.append(valid)
             elif not self._is_stale(valid):
                 self._put(valid)
 
     def _observe_pod(self, pod: Pod, signature: PodSignature) -> None:
         if self._journal.depth:  # until it is put, a pod is read from its object
-            self._waiting.append(private_copy(pod))
+            self._deferred.append(private_copy(pod))
         elif not self._is_stale(pod):
             self._put_pod(pod, signature)
 
     def observe_gone(self, kind: Kind, key: str) -> None:
         """Delete what an informer reports as gone, likewise."""
         if self._journal.depth:
-            self._waiting.append((kind, key))
+            self._deferred.append((kind, key))
         else:
             self.delete(kind, key)
 
     def _is_stale(self, obj: KubeObject) -> bool:
-        """Whether something newer has been observed already."""
+        """Whether a newer version has been observed already."""
         is_pod = isinstance(obj, Pod)
         known = self._observed_pod(obj.key) if is_pod else self._find(type(obj), obj.key)
         return known is not None and is_older(
@@ -116,7 +116,7 @@ class ObjectStore(AssumedObjects):
 
     @contextmanager
     def fork(self) -> Iterator[Self]:
-        """Try something: all that is done inside is undone at the end, unless `commit` is
+        """Fork the snapshot: all changes inside are undone at the end, unless `commit` is
         called. Forks that were begun inside and left open are undone with it.
         """
         depth = self.begin()
@@ -128,7 +128,7 @@ class ObjectStore(AssumedObjects):
 
     @property
     def is_forked(self) -> bool:
-        """Whether something is being tried."""
+        """Whether a fork is open."""
         return self._journal.depth > 0
 
     def begin(self) -> int:
@@ -147,10 +147,10 @@ class ObjectStore(AssumedObjects):
 
     def _catch_up(self) -> None:
         """Put what was observed while forks were open, once none is."""
-        if self._journal.depth or not self._waiting:
+        if self._journal.depth or not self._deferred:
             return
-        waiting, self._waiting = self._waiting, []
-        for one in waiting:
+        deferred, self._deferred = self._deferred, []
+        for one in deferred:
             if isinstance(one, tuple):
                 self.delete(*one)
             elif not self._is_stale(one):
@@ -179,16 +179,16 @@ class ObjectStore(AssumedObjects):
     # -- nominations ---------------------------------------------------------------------------
 
     def nominate(self, pod: Pod, node: str) -> None:
-        """Keep a node for a pod that waits for others to leave it; it is put if it is not there.
+        """Nominate a pod for a node that victims have to leave; it is put if it is not there.
 
-        That holds until its status says something of a nomination, or it is placed or deleted.
+        That holds until its status has a nomination, or it is placed or deleted.
         """
         if self._observed_pod(pod.key) is None:
             self.put(pod)
         self._set_nomination(pod.key, node)
 
     def clear_nomination(self, pod: Pod) -> None:
-        """Keep no node for a pod any more, whatever its status still says."""
+        """End a pod's nomination, whatever its status still has."""
         record = self.cluster.pods.by_key.get(pod.key)
         if record is not None:
             is_written = bool(record.pod.status.nominated_node_name)
@@ -204,8 +204,8 @@ class ObjectStore(AssumedObjects):
         return [record.pod for record in records]
 
     def _end_nomination(self, key: str, after: Pod | None) -> None:
-        """Forget what a scheduler said of a pod's nomination, if the pod goes or its status says
-        something new of it.
+        """Forget a scheduler's nomination of a pod, if the pod is deleted or its status has a new
+        nomination.
         """
         if key not in self.cluster.nominations.by_scheduler:
             return
@@ -258,7 +258,7 @@ class ObjectStore(AssumedObjects):
         reservations = self._reserved_claims if is_claim else self._reserved_volumes
         reserved = reservations.get(obj.key)
         if isinstance(obj, PersistentVolumeClaim) and obj.spec.volume_name:
-            self._give_back_others(obj)
+            self._release_other_volumes(obj)
         if reserved is None:
             self._write(obj)
         elif self._journal.depth or is_decided(obj):
@@ -270,11 +270,11 @@ class ObjectStore(AssumedObjects):
             claim = self.cluster.storage.claims[reserved.binding.claim]
             self._write(with_assumption(obj, claim, self._assumed_pods[reserved.pod_key].node))
 
-    def _give_back_others(self, claim: PersistentVolumeClaim) -> None:
-        """Give back volumes assumed for a claim that got another one."""
+    def _release_other_volumes(self, claim: PersistentVolumeClaim) -> None:
+        """Release volumes assumed for a claim that got another one."""
         for one in self._reserved_for_claim(claim.key):
             if one.binding.volume != claim.spec.volume_name:
-                self._give_back(one)
+                self._restore_observed(one)
 
     def _end_assumptions(self, kind: Kind, key: str) -> None:
         """End what is assumed of an object that goes."""
@@ -287,7 +287,7 @@ class ObjectStore(AssumedObjects):
         elif kind is PersistentVolumeClaim:
             self._drop(self._reserved_claims.get(key))
             for one in self._reserved_for_claim(key):
-                self._give_back(one)
+                self._restore_observed(one)
 
 
 def is_older(version: str, than: str) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from bayplan.fit.copies import PROBLEMS, private_copy, refused
+from bayplan.fit.object_copies import PROBLEMS, private_copy, refused
 from bayplan.fit.signatures.signature import PodSignature, SignatureCache
 from bayplan.fit.volumes import identity
-from bayplan.fit.volumes.sites import wanted_volume
+from bayplan.fit.volumes.available_volumes import wanted_volume
 from bayplan.fit.volumes.topology import reach_of
 from bayplan.kube import quantity
 from bayplan.kube.codec import KINDS

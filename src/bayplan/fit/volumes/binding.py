@@ -1,8 +1,7 @@
 """Where a claim that waits for its first consumer can be served.
 
-A claim can take a volume that exists (the smallest that will do) or have one made. What its class
-and its driver say about where volumes can be made, and how much room is left there, decides the
-latter.
+A claim can take an existing volume (the smallest that will do) or have one provisioned. Its class
+and its driver decide where volumes can be provisioned, and how much capacity is left there.
 """
 
 from __future__ import annotations
@@ -11,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import msgspec
-
-from bayplan.fit.volumes.objects import StorageObjects, class_of_claim, class_of_volume
-from bayplan.fit.volumes.sites import (
+from bayplan.fit.volumes.available_volumes import (
     STORAGE,
     WantedVolume,
     could_serve,
     smallest_volume,
     wanted_volume,
 )
+from bayplan.fit.volumes.objects import StorageObjects, class_of_claim, class_of_volume
 from bayplan.fit.volumes.topology import reach_of
 from bayplan.kube import quantity
 from bayplan.kube.nodes import Node
@@ -39,18 +36,9 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 Topologies = tuple[tuple[tuple[str, frozenset[str]], ...], ...]
 
 
-class ClaimBinding(msgspec.Struct, frozen=True, gc=False):
-    """What an unbound claim gets where its pod goes."""
-
-    claim: str
-    """The claim, as `namespace/name`."""
-    volume: str = ""
-    """The volume that it takes; empty if one is to be provisioned for the node."""
-
-
 @dataclass(frozen=True, slots=True)
 class Provisioning:
-    """What it takes to make a volume for a claim, by value: equal claims are one."""
+    """What provisioning a volume for a claim requires, by value."""
 
     can_provision: bool
     topologies: Topologies
@@ -81,7 +69,7 @@ class FirstConsumerClaim:
     """
 
     @property
-    def chooses(self) -> bool:
+    def is_unassigned(self) -> bool:
         """Whether it may still take any volume, on any node."""
         return self.selected_node is None
 
@@ -89,7 +77,7 @@ class FirstConsumerClaim:
 def first_consumer_claim(
     claim: PersistentVolumeClaim, storage: StorageObjects
 ) -> FirstConsumerClaim:
-    """What is to be known of a claim that waits for its first consumer."""
+    """Return what is required for a claim that waits for its first consumer."""
     search = by_name = None
     name = class_of_claim(claim)
     if storage.reserved_volumes.get(claim.key):
@@ -135,7 +123,7 @@ def _capacity_check(
 
 
 def has_capacity(needed: tuple[str, int, int], node: Node, storage: StorageObjects) -> bool:
-    """Whether a driver says that it has room for a volume of this size on this node."""
+    """Whether a driver reports capacity for a volume of this size on this node."""
     class_name, size, _ = needed
     return any(
         _limit(capacity) >= size and _reaches(capacity, node)
@@ -164,7 +152,7 @@ def find_volumes(
     taken: set[str] = set()
     found: list[PersistentVolume | None] = []
     for claim in claims:
-        pv = _volume_for(claim, node, storage, taken) if claim.chooses else None
+        pv = _volume_for(claim, node, storage, taken) if claim.is_unassigned else None
         if pv is not None:
             taken.add(pv.name)
         found.append(pv)
@@ -193,7 +181,7 @@ def _find_volume(
 def _volume_for(
     first_consumer: FirstConsumerClaim, node: Node, storage: StorageObjects, taken: set[str]
 ) -> PersistentVolume | None:
-    """The volume that a claim like this one would take on a node."""
+    """Return the volume that such a claim would take on a node."""
     if first_consumer.search_by_name:
         return _find_volume(storage.claims[first_consumer.search_by_name[0]], node, storage, taken)
     if first_consumer.search is None:

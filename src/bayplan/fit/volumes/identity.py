@@ -118,7 +118,7 @@ def in_tree_volume(source: InTreeSources, labels: Labels) -> InTreeVolume | None
 
 
 class VolumeId(NamedTuple):
-    """A volume that takes one of a driver's places on a node."""
+    """A volume that takes one of a driver's attach slots on a node."""
 
     driver: str
     handle: str
@@ -165,7 +165,9 @@ def of_bound_volume(pv: PersistentVolume) -> VolumeIdentity | None:
 def of_unbound_claim(
     claim: PersistentVolumeClaim, storage_class: StorageClass | None
 ) -> VolumeIdentity | None:
-    """The volume that will be made for a claim; None if no provisioner is known."""
+    """Return the volume that will be provisioned for a claim; None if the provisioner is
+    unknown.
+    """
     if storage_class is None or not storage_class.provisioner:
         return None
     handle = f"claim:{claim.key}"

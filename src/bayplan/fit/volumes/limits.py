@@ -1,12 +1,12 @@
-"""How many volumes a node can attach for a driver, and who says so.
+"""How many volumes a node can attach for a driver, and the source of that limit.
 
-In this order: the driver's own word in the node's CSINode; the node's `status.allocatable`, under
+In this order: the driver's own limit in the node's CSINode; the node's `status.allocatable`, under
 the keys that nodes have published limits by (gate AttachVolumeLimit); and, for plugins that no CSI
 driver serves on this node, the fallback table, which KUBE_MAX_PD_VOLS replaces.
 
-An amount of `status.allocatable` that cannot be a limit is passed over. Somebody wanted a limit
-there all the same, so a driver of which nobody else says one is not taken to have none: it gets the
-fallback of the plugin that it took over, and nothing at all if it took over none.
+An amount of `status.allocatable` that cannot be a limit is passed over. A limit was intended all
+the same, so a driver without another limit is not taken to have none: it gets the fallback of the
+plugin that it took over, and a limit of 0 if it took over none.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-from bayplan.fit.rules import VolumeRules
+from bayplan.fit.profile import VolumeRules
 from bayplan.fit.volumes.identity import BY_DRIVER, BY_PLUGIN_NAME
-from bayplan.kube.attachlimits import keys_of, limit_in, published_rules
+from bayplan.kube.attachlimits import attach_limit_keys, parse_attach_limit, published_rules
 from bayplan.kube.labels import instance_type
 from bayplan.kube.nodes import Node
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
@@ -99,7 +99,7 @@ def _from_allocatable(driver: str, node: Node, rules: VolumeRules) -> Limit | No
         written = node.status.allocatable.get(key)
         if written is None:
             continue
-        count = limit_in(written)
+        count = parse_attach_limit(written)
         if count is not None:
             return Limit(count, LimitSource.ALLOCATABLE, key)
         unreadable = unreadable or Limit(0, LimitSource.UNREADABLE, key)
@@ -111,7 +111,7 @@ def limit_keys(driver: str) -> tuple[str, ...]:
     """The allocatable keys under which a node may publish the limit of a driver or plugin."""
     plugin = BY_PLUGIN_NAME.get(driver)
     if plugin is None:
-        return keys_of(driver)
+        return attach_limit_keys(driver)
     ends = [plugin.limit_suffix] if plugin.limit_suffix else []
     return tuple(f"{prefix}{end}" for prefix in ATTACH_LIMIT_PREFIXES for end in ends)
 

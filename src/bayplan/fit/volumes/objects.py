@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 from bayplan.fit.indexes import NameIndex
 from bayplan.fit.volumes import identity
+from bayplan.fit.volumes.available_volumes import AvailableVolumes
 from bayplan.fit.volumes.identity import VolumeIdentity
-from bayplan.fit.volumes.sites import OpenVolumes
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import (
     CSIDriver,
@@ -22,7 +22,7 @@ from bayplan.kube.volumes import Volume
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
-NO_VOLUMES = OpenVolumes()
+NO_VOLUMES = AvailableVolumes()
 KnownIdentity = tuple[
     PersistentVolumeClaim, PersistentVolume | StorageClass | None, VolumeIdentity | None
 ]
@@ -38,7 +38,7 @@ class StorageObjects:
         self.classes: dict[str, StorageClass] = {}
         self.drivers: dict[str, CSIDriver] = {}
         self.capacities: dict[str, dict[str, CSIStorageCapacity]] = defaultdict(dict)
-        self.open_volumes: dict[str, OpenVolumes] = {}
+        self.open_volumes: dict[str, AvailableVolumes] = {}
         """Volumes that no claim has taken, by class."""
         self.reserved_volumes: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         """Volumes that name a claim, by that claim."""
@@ -54,7 +54,7 @@ class StorageObjects:
         self._changes = 0
 
     def refresh_claim(self, claim: PersistentVolumeClaim) -> bool:
-        """Replace a claim, if it means the same volume as before; says whether it does."""
+        """Replace a claim, if it means the same volume as before; return whether it does."""
         key = claim.key
         before = self.claims.get(key)
         if before is None or class_of_claim(before) != class_of_claim(claim):
@@ -145,7 +145,7 @@ class StorageObjects:
         return key, self.claims.get(key)
 
     def identity(self, claim: PersistentVolumeClaim) -> VolumeIdentity | None:
-        """What a claim counts as; worked out again only if what is behind it has changed."""
+        """Return what a claim counts as; computed again only if an object behind it has changed."""
         name = claim.spec.volume_name
         volume = self.volumes.get(name) if name else None
         behind = self.class_of(claim) if volume is None else volume
@@ -171,7 +171,16 @@ class StorageObjects:
         found = [*(one for one in behind if one is not None), *inline]
         return tuple(found if len(found) < 2 else dict.fromkeys(found))
 
-    def open_in(self, class_name: str) -> OpenVolumes:
+    def bound_volumes(self, pod: Pod) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
+        """A pod's claims that are bound to a known volume, each with the volume."""
+        claims = (self.claim_of(pod, volume)[1] for volume in pod.spec.volumes)
+        return [
+            (claim, self.volumes[claim.spec.volume_name])
+            for claim in claims
+            if claim is not None and claim.spec.volume_name in self.volumes
+        ]
+
+    def open_in(self, class_name: str) -> AvailableVolumes:
         """The open volumes of a class."""
         return self.open_volumes.get(class_name, NO_VOLUMES)
 
@@ -199,7 +208,7 @@ class StorageObjects:
         if wanted:
             self.reserved_volumes[wanted][pv.name] = pv
         else:
-            self.open_volumes.setdefault(class_of_volume(pv), OpenVolumes()).put(pv)
+            self.open_volumes.setdefault(class_of_volume(pv), AvailableVolumes()).put(pv)
 
     def _unshelve(self, pv: PersistentVolume) -> None:
         wanted = _reserved_for(pv)

@@ -10,6 +10,7 @@ import msgspec
 
 from bayplan.fit.volumes.identity import MULTI_ZONE_DELIMITER, in_tree_volume
 from bayplan.kube.labels import BETA_REGION, BETA_ZONE, REGION, ZONE
+from bayplan.kube.meta import Labels
 from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.kube.selectors import NodeSelectorMatcher, compile_node_selector
 from bayplan.kube.storage import CSINode, PersistentVolume
@@ -36,7 +37,7 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class ZoneNeed:
+class ZoneRequirement:
     """A zone or region label of a bound volume, and the values it allows."""
 
     label: str
@@ -69,12 +70,24 @@ def reach_of(pv: PersistentVolume) -> Reach:
     return Reach(affinity, in_tree.plugin.name, compile_node_selector(moved) if moved else None)
 
 
-def zone_needs(pv: PersistentVolume) -> tuple[ZoneNeed, ...]:
+def zone_requirements(pv: PersistentVolume) -> tuple[ZoneRequirement, ...]:
     """The zone and region labels of a volume."""
     labels = pv.metadata.labels
     return tuple(
-        ZoneNeed(label, _zones(labels[label])) for label in ZONE_LABELS if labels.get(label)
+        ZoneRequirement(label, _zones(labels[label])) for label in ZONE_LABELS if labels.get(label)
     )
+
+
+def zone_labels(pv: PersistentVolume) -> Labels:
+    """The labels of zones and regions that a volume's affinity, or its own labels, ask for."""
+    labels = {need.label: min(need.values) for need in zone_requirements(pv)}
+    required = pv.spec.node_affinity.required if pv.spec.node_affinity else None
+    for term in required.node_selector_terms[:1] if required else ():
+        for e in term.match_expressions:
+            is_zone = e.key in ZONE_LABELS or e.key.endswith(("/zone", "/region"))
+            if is_zone and e.operator == "In" and e.values:
+                labels[e.key] = e.values[0]
+    return labels
 
 
 def _zones(value: str) -> frozenset[str]:

@@ -1,1 +1,1 @@
-"""A node's agent for images: its pods served, its disk kept, its gate's switches cleaned up."""
+"""The image agent of a node: pulls its pods' images, collects garbage, cleans up after the gate."""

@@ -1,4 +1,4 @@
-"""A live cluster behind the image manager's few questions: any API server, through our client."""
+"""The image manager's access to a cluster: runtime classes, secrets, pods, node status, events."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from bayplan.client.client import Client
 from bayplan.client.errors import ClientError, NotFoundError
-from bayplan.client.events import Recorder
+from bayplan.client.events import ApiEventRecorder
 from bayplan.client.resources import SERVICE_ACCOUNTS, typed
 from bayplan.client.verbs.writes import deletion, merge, token_request
-from bayplan.images.credentials.providers.provider import Token, TokenUnavailableError
-from bayplan.images.manager.wanted import ClusterUnavailableError, EventKind, EventReason, Subject
+from bayplan.images.credentials.providers.provider import ServiceAccountToken, TokenUnavailableError
+from bayplan.images.manager.image_request import (
+    ClusterUnavailableError,
+    ImageEventReason,
+    ImageEventType,
+    InvolvedObject,
+)
 from bayplan.images.runtime.objects import PodIdentity
 from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference
 from bayplan.kube.nodes import ContainerImage, Node
@@ -25,13 +30,13 @@ SECRETS = typed(Secret)
 
 @dataclass(frozen=True, slots=True)
 class LiveCluster:
-    """Runtime classes, secrets and pods; a copy of the runtime classes saves most questions."""
+    """Reads runtime classes (from a cache first), secrets and service accounts."""
 
     client: Client
     runtime_classes: Mapping[str, RuntimeClass]
 
     async def runtime_class(self, name: str) -> RuntimeClass | None:
-        """The runtime class; the server is asked only if our copy does not know it."""
+        """Return the runtime class; from the API server only if the cache does not have it."""
         known = self.runtime_classes.get(name)
         if known is not None:
             return known
@@ -43,7 +48,7 @@ class LiveCluster:
             raise ClusterUnavailableError(str(error)) from error
 
     async def secret(self, namespace: str, name: str) -> Secret | None:
-        """The secret, or None if there is none of that name."""
+        """Return the secret; None if there is none of that name."""
         try:
             return await self.client.get(SECRETS, namespace, name)
         except NotFoundError:
@@ -52,14 +57,16 @@ class LiveCluster:
             raise ClusterUnavailableError(str(error)) from error
 
     async def service_account(self, namespace: str, name: str) -> ServiceAccount:
-        """The service account; TokenUnavailableError if it cannot be had."""
+        """Return the service account; TokenUnavailableError if it cannot be read."""
         try:
             return await self.client.get(SERVICE_ACCOUNTS, namespace, name)
         except ClientError as error:
             raise TokenUnavailableError(f"service account {namespace}/{name}: {error}") from None
 
-    async def token(self, account: ServiceAccount, audience: str, pod: PodIdentity) -> Token:
-        """A token of a service account for an audience, good as long as the pod exists."""
+    async def token(
+        self, account: ServiceAccount, audience: str, pod: PodIdentity
+    ) -> ServiceAccountToken:
+        """Request a token of a service account for an audience, bound to the pod."""
         bound = ObjectReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid)
         request = token_request(audience, account.metadata.uid, bound)
         now = self.client.clock.now()
@@ -70,22 +77,22 @@ class LiveCluster:
             raise TokenUnavailableError(problem) from None
         ends = read_time(given.expiration_timestamp)
         if not given.token or ends is None:
-            raise TokenUnavailableError(f"no token of service account {account.key} was given")
-        return Token(given.token, (ends - now).total_seconds())
+            raise TokenUnavailableError(f"service account {account.key}: no token in the response")
+        return ServiceAccountToken(given.token, (ends - now).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
-class LiveWorkloads:
-    """The pods of a node, to be restarted."""
+class LiveNodePods:
+    """Lists and deletes the pods of a node."""
 
     client: Client
 
     async def pods_on(self, node: str) -> list[Pod]:
-        """The pods that are bound to a node."""
+        """Return the pods that are bound to a node."""
         return list((await self.client.list(Pod, fields=f"spec.nodeName={node}")).items)
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Have this very pod deleted, not one that came in its place; fine if it is gone."""
+        """Delete this very pod, not its replacement; no error if it does not exist."""
         try:
             options = deletion(uid=pod.metadata.uid)
             await self.client.delete(Pod, pod.namespace, pod.name, options=options)
@@ -95,33 +102,33 @@ class LiveWorkloads:
 
 @dataclass(frozen=True, slots=True)
 class LiveNodeStatus:
-    """A node's list of images on the API server."""
+    """Reads and patches `status.images` of a node."""
 
     client: Client
     node: str
 
     async def images(self) -> list[ContainerImage]:
-        """What it says now."""
+        """Return the present list."""
         return (await self.client.get(Node, self.node)).status.images
 
-    async def tell(self, images: Sequence[ContainerImage]) -> None:
-        """Replace the list, and touch nothing else."""
+    async def update(self, images: Sequence[ContainerImage]) -> None:
+        """Replace the list, and no other field."""
         change = merge({"status": {"images": list(images)}})
         await self.client.patch(Node, self.node, change=change, subresource="status")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEvents:
-    """Events on the API server; never waits and never fails."""
+    """Writes events to the API server; never waits and never fails."""
 
-    recorder: Recorder
+    recorder: ApiEventRecorder
 
     async def publish(
-        self, subject: Subject, kind: EventKind, reason: EventReason, message: str
+        self, subject: InvolvedObject, kind: ImageEventType, reason: ImageEventReason, message: str
     ) -> None:
-        """Note an event, to be sent in the background."""
+        """Queue an event."""
         meta = ObjectMeta(name=subject.name, namespace=subject.namespace, uid=subject.uid)
         about = KubeObject(api_version="v1", kind=subject.kind, metadata=meta)
-        # The action keeps two containers' events apart, which would else be counted as one.
+        # The action distinguishes two containers' events, which would else be counted as one.
         action = f"EnsureImage/{subject.container}" if subject.container else "CollectImages"
-        self.recorder.note(about, kind.value, reason.value, action=action, text=message)
+        self.recorder.record(about, kind.value, reason.value, action=action, note=message)

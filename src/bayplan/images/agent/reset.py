@@ -1,18 +1,17 @@
-"""The clean-up after the gate was switched, in one go: prune images, restart pods, prune again.
+"""The clean-up after the gate was switched: remove images, restart pods, remove the rest.
 
-Only pods with a runtime class got other images because of the gate; those that no controller would
-bring back are left alone unless told otherwise. Every image goes that is neither pinned nor needed
-by a pod that stays: a pod without a runtime class needs the default handler's images, which are the
-right ones whatever the gate.
+Only pods with a runtime class got other images because of the gate; those without a controller are
+left alone unless requested. All images are removed but pinned ones and those of a pod that stays: a
+pod without a runtime class uses the default handler's images, which do not depend on the gate.
 
-    remove the stale images that nobody uses, each by its handler
-      → delete the pods that have a runtime class (their controllers make new ones)
-        → wait until their images are out of use, and remove those as well
-          → forget the records of pulls whose image is gone, and settle the debt
+    remove the stale images that are not in use, each by its handler
+      → delete the pods that have a runtime class (their controllers create new ones)
+        → wait until their images are not in use, and remove those as well
+          → prune the records of removed images, and record that the clean-up is done
 
-What is stale, and which pods are restarted, is decided first, by pure functions. A
-handler's image that stays (in use, or its removal failed) and a pod that is left alone keep the
-debt open; an image of the default handler that is in use does not, it is the right one.
+Which images are stale and which pods are restarted is decided first, by pure functions. A handler's
+image that stays (in use, or its removal failed) and a pod that is left alone keep the clean-up
+open; an image of the default handler that is in use does not, it is the right one.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from bayplan.base.clock import Clock
-from bayplan.images.agent.housekeeping import GateLedger
-from bayplan.images.collection import used_by_containers
-from bayplan.images.credentials.memory import PullMemory
+from bayplan.images.agent.image_gc_loop import GateStateFile
+from bayplan.images.credentials.pull_manager import ImagePullManager
+from bayplan.images.image_gc import used_by_containers
 from bayplan.images.runtime.objects import (
     Image,
     ImageKey,
@@ -37,36 +36,36 @@ from bayplan.kube.pods import Pod
 
 
 @dataclass(frozen=True, slots=True)
-class PodChoice:
-    """Which pods are restarted, which would not come back, and which the gate does not concern."""
+class PodsToReset:
+    """The pods to restart, those left alone (no controller), and those not affected by the gate."""
 
     restart: tuple[Pod, ...] = ()
     leave: tuple[Pod, ...] = ()
-    unconcerned: tuple[Pod, ...] = ()
+    unaffected: tuple[Pod, ...] = ()
 
 
-def choose_pods(pods: Iterable[Pod], *, without_controller: bool) -> PodChoice:
-    """Sort a node's living pods by what a clean-up does with them."""
+def select_pods(pods: Iterable[Pod], *, without_controller: bool) -> PodsToReset:
+    """Return a node's live pods by what a clean-up does with them."""
     restart: list[Pod] = []
     leave: list[Pod] = []
-    unconcerned: list[Pod] = []
+    unaffected: list[Pod] = []
     for pod in pods:
         if pod.is_terminal:
             continue
         if not pod.spec.runtime_class_name:
-            unconcerned.append(pod)
+            unaffected.append(pod)
         elif pod.is_terminating:
-            continue  # it goes by itself
+            continue  # it is being deleted anyway
         elif pod.metadata.controller is not None or without_controller:
             restart.append(pod)
         else:
             leave.append(pod)
-    return PodChoice(tuple(restart), tuple(leave), tuple(unconcerned))
+    return PodsToReset(tuple(restart), tuple(leave), tuple(unaffected))
 
 
-def stale_images(images: Iterable[Image], pods: PodChoice) -> set[ImageKey]:
-    """The images that have to go."""
-    stays = _names(pods.unconcerned)
+def stale_images(images: Iterable[Image], pods: PodsToReset) -> set[ImageKey]:
+    """Return the images to remove."""
+    stays = _names(pods.unaffected)
     left_alone = _names(pods.leave)
     return {
         image.key
@@ -78,7 +77,7 @@ def stale_images(images: Iterable[Image], pods: PodChoice) -> set[ImageKey]:
 
 
 def _names(pods: Iterable[Pod]) -> set[str]:
-    """The names of the pods' images, as runtimes list them."""
+    """Return the names of the pods' images, as runtimes list them."""
     names = set()
     for pod in pods:
         for container in [*pod.spec.init_containers, *pod.spec.containers]:
@@ -89,41 +88,41 @@ def _names(pods: Iterable[Pod]) -> set[str]:
     return names
 
 
-PATIENCE = 60.0
-_LOOK_EVERY = 1.0
+WAIT_SECONDS = 60.0
+_POLL_SECONDS = 1.0
 
 
-class Workloads(Protocol):
+class NodePods(Protocol):
     """The pods of a node."""
 
     async def pods_on(self, node: str) -> list[Pod]:
-        """The pods that are bound to a node."""
+        """Return the pods that are bound to a node."""
         ...
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Have a pod deleted; no error if it is gone."""
+        """Delete a pod; no error if it does not exist."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ResetReport:
-    """What was done, or in a dry run would be, and what is left to do."""
+    """What was done, or in a dry run would be, and what remains."""
 
-    pods: PodChoice
+    pods: PodsToReset
     removed: tuple[ImageKey, ...]
     remaining: tuple[ImageKey, ...]
-    """What should have gone, but is in use or could not be removed."""
+    """Stale images that are in use or could not be removed."""
     failed: dict[ImageKey, str]
     records_forgotten: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of before the switch is left."""
+        """Whether nothing of before the switch remains."""
         return not self.remaining and not self.pods.leave
 
 
 @dataclass(slots=True)
-class _Pruning:
+class _ImageRemoval:
     """The removals of one clean-up."""
 
     runtime: ImageRuntime
@@ -132,11 +131,11 @@ class _Pruning:
     failed: dict[ImageKey, str] = field(default_factory=dict)
 
     async def used(self) -> set[ImageKey]:
-        """What of the stale images containers still use."""
+        """Return the stale images that containers still use."""
         return used_by_containers(self.stale - self.removed, await self.runtime.images_in_use())
 
     async def prune(self) -> None:
-        """Remove what is left of the stale images and is not in use."""
+        """Remove the stale images that are not in use."""
         for key in sorted(self.stale - self.removed - await self.used()):
             try:
                 await self.runtime.remove_image(ImageSpec(key.id, key.handler))
@@ -146,8 +145,8 @@ class _Pruning:
                 self.failed.pop(key, None)
                 self.removed.add(key)
 
-    def report(self, pods: PodChoice, forgotten: int) -> ResetReport:
-        """What came of it."""
+    def report(self, pods: PodsToReset, forgotten: int) -> ResetReport:
+        """Return the report."""
         left = self.stale - self.removed
         remaining = sorted(key for key in left if key.handler or key in self.failed)
         removed = tuple(sorted(self.removed))
@@ -155,49 +154,49 @@ class _Pruning:
 
 
 @dataclass(frozen=True, slots=True)
-class Reset:
-    """One node's clean-up; the runtime is the one that sees handlers, whatever the gate."""
+class ImageReset:
+    """The clean-up of one node; the runtime is used with handlers, whatever the gate."""
 
     runtime: ImageRuntime
-    memory: PullMemory
-    ledger: GateLedger
+    pull_manager: ImagePullManager
+    gate_file: GateStateFile
     clock: Clock
-    workloads: Workloads | None = None
+    workloads: NodePods | None = None
     node: str = ""
     without_controller: bool = False
-    patience: float = PATIENCE
+    wait_seconds: float = WAIT_SECONDS
 
     async def run(self, *, dry_run: bool = False) -> ResetReport:
-        """Do it, or only say what would be done."""
+        """Run the clean-up, or only report what it would do."""
         pods = await self._pods()
-        pruning = _Pruning(self.runtime, stale_images(await self.runtime.list_images(), pods))
+        removal = _ImageRemoval(self.runtime, stale_images(await self.runtime.list_images(), pods))
         if dry_run:
-            pruning.removed = pruning.stale - (set() if pods.restart else await pruning.used())
-            return pruning.report(pods, 0)
-        await pruning.prune()
-        await self._restart(pods, pruning)
-        report = pruning.report(pods, await self._forget())
+            removal.removed = removal.stale - (set() if pods.restart else await removal.used())
+            return removal.report(pods, 0)
+        await removal.prune()
+        await self._restart(pods, removal)
+        report = removal.report(pods, await self._forget())
         if report.complete:
-            self.ledger.settle()
+            self.gate_file.mark_cleaned_up()
         return report
 
-    async def _pods(self) -> PodChoice:
+    async def _pods(self) -> PodsToReset:
         if self.workloads is None:
-            return PodChoice()
+            return PodsToReset()
         pods = await self.workloads.pods_on(self.node)
-        return choose_pods(pods, without_controller=self.without_controller)
+        return select_pods(pods, without_controller=self.without_controller)
 
-    async def _restart(self, pods: PodChoice, pruning: _Pruning) -> None:
+    async def _restart(self, pods: PodsToReset, removal: _ImageRemoval) -> None:
         if self.workloads is None or not pods.restart:
             return
         for pod in pods.restart:
             await self.workloads.delete_pod(pod)
-        give_up_at = self.clock.monotonic() + self.patience
-        while self.clock.monotonic() < give_up_at and await pruning.used():
-            await self.clock.sleep(_LOOK_EVERY)
-        await pruning.prune()
+        deadline = self.clock.monotonic() + self.wait_seconds
+        while self.clock.monotonic() < deadline and await removal.used():
+            await self.clock.sleep(_POLL_SECONDS)
+        await removal.prune()
 
     async def _forget(self) -> int:
         listed_at = self.clock.now()
         present = [image.key for image in await self.runtime.list_images()]
-        return self.memory.forget_absent(present, listed_at)
+        return self.pull_manager.prune_unknown_records(present, listed_at)

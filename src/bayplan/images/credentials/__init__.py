@@ -1,1 +1,1 @@
-"""Credentials for images: Docker's files, pull secrets, and who opened which image."""
+"""Credentials for images: Docker's files, pull secrets, plugins, and the records of pulls."""

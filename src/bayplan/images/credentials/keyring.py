@@ -1,8 +1,8 @@
-"""Whose the credentials are that fit an image.
+"""Keyrings of pods and nodes: credentials for an image, with their source.
 
-Keyrings and their keys are those of Docker's files (`bayplan.images.registry.credentials`). Every
-credential knows the secret, or the service account, that it came from; one without a source belongs
-to the node and so to all its pods.
+Keyrings are read from Docker's files (`bayplan.images.registry.credentials`). A credential has the
+secret or the service account that it came from; one without a source is the node's, and so may be
+used by all its pods.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from bayplan.images.registry.credentials import (
-    Credentials,
     Keyring,
+    RegistryCredentials,
     read_docker_config,
     read_legacy_docker_config,
 )
@@ -28,13 +28,13 @@ _READERS = {
     DOCKER_CONFIG_JSON_TYPE: (".dockerconfigjson", read_docker_config),
     DOCKER_CONFIG_TYPE: (".dockercfg", read_legacy_docker_config),
 }
-Entry = tuple[str, Credentials]
-"""A registry's key and what to say there."""
+Entry = tuple[str, RegistryCredentials]
+"""A registry's key and its credentials."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SecretSource:
-    """Where a credential came from."""
+    """The secret that a credential came from."""
 
     namespace: str
     name: str
@@ -43,7 +43,7 @@ class SecretSource:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ServiceAccountSource:
-    """The service account that a plugin gave a credential to."""
+    """The service account for which a plugin returned a credential."""
 
     namespace: str
     name: str
@@ -52,14 +52,14 @@ class ServiceAccountSource:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What to say to a registry, and who may say it."""
+    """A credential for a registry, and its source."""
 
     auth: RegistryAuth
     source: SecretSource | ServiceAccountSource | None = None
 
     @property
     def hash(self) -> str:
-        """A fingerprint that can be kept on disk; the same that the kubelet computes."""
+        """A hash that can be kept on disk; the same as the kubelet's."""
         fields = {
             "username": self.auth.username,
             "password": self.auth.password,
@@ -68,27 +68,27 @@ class Credential:
             "identitytoken": self.auth.identity_token,
             "registrytoken": self.auth.registry_token,
         }
-        said = msgspec.json.encode({name: value for name, value in fields.items() if value})
-        return hashlib.sha256(_escaped_as_go_does(said)).hexdigest()
+        encoded = msgspec.json.encode({name: value for name, value in fields.items() if value})
+        return hashlib.sha256(_escaped_as_go_does(encoded)).hexdigest()
 
 
 PodKeyring = Keyring[Credential]
-"""Credentials that know whose they are."""
+"""A keyring of credentials with their sources."""
 
 
 def credentials_for(keyring: PodKeyring, image: str) -> list[Credential]:
-    """The credentials to try for an image, in turn."""
+    """Return the credentials to try for an image, in order."""
     reference = parse_image(image)
     return keyring.lookup(reference.registry, reference.path)
 
 
 def keyring_of(entries: Iterable[Entry], source: SecretSource | None = None) -> PodKeyring:
-    """A keyring of one credential file."""
+    """Return the keyring of a credential file."""
     return Keyring.of((key, Credential(_auth(found), source)) for key, found in entries)
 
 
 def keyring_of_secret(secret: Secret) -> PodKeyring:
-    """A keyring of a pull secret, empty if it is of another type; ValueError if it is broken."""
+    """Return the keyring of a pull secret, empty for other types; ValueError if it is malformed."""
     data_key, read = _READERS.get(secret.type, ("", None))
     content = secret.data.get(data_key, b"")
     if read is None or not content:
@@ -98,11 +98,11 @@ def keyring_of_secret(secret: Secret) -> PodKeyring:
 
 
 def keyring_of_file(path: Path) -> PodKeyring:
-    """The node's own keyring from a Docker config.json; ValueError or OSError if there is none."""
+    """Return the node's keyring of a Docker config.json; ValueError or OSError if there is none."""
     return keyring_of(read_docker_config(path.read_bytes(), str(path)))
 
 
-def _auth(found: Credentials) -> RegistryAuth:
+def _auth(found: RegistryCredentials) -> RegistryAuth:
     return RegistryAuth(
         username=found.username,
         password=found.password,

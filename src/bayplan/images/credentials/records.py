@@ -1,14 +1,14 @@
-"""What is remembered of pulls, one small file each: intents, and who may use what was pulled.
+"""Records of pulls, one small file each: intents, and the credentials that may use an image.
 
-The form on disk is the kubelet's own (`kubelet.config.k8s.io/v1beta1`), with one field more: the
-runtime handler, left out for the default one. A record is about one (image ref, handler): that a
-secret opened the image of one handler says nothing about another's.
+The format is the kubelet's (`kubelet.config.k8s.io/v1beta1`), with one more field: the runtime
+handler, left out for the default one. A record is about one (image ref, handler): a secret that was
+accepted for one handler's image is not recorded for another's.
 
     image_manager/pulling/sha256-<hash of image, or of image,handler>
     image_manager/pulled/sha256-<hash of image ref, or of ref,handler>
 
 The layout and the default handler's file names are the kubelet's. A file that cannot be read is
-reported and treated as "there is a record, but it vouches for nobody".
+reported and treated as a record without credentials.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ API_VERSION = "kubelet.config.k8s.io/v1beta1"
 
 @dataclass(frozen=True, slots=True)
 class PullKey:
-    """What is being pulled: the name as the pod wrote it, for a handler."""
+    """A pull: the image name in the pod's spec, and the handler."""
 
     image: str
     handler: str = ""
@@ -42,7 +42,7 @@ class PullKey:
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A part of a record: camelCase, absent where it says nothing."""
+    """A part of a record: camelCase, empty fields left out."""
 
 
 class ImagePullIntent(_Part, frozen=True, tag_field="kind", tag="ImagePullIntent"):
@@ -54,17 +54,17 @@ class ImagePullIntent(_Part, frozen=True, tag_field="kind", tag="ImagePullIntent
 
     @classmethod
     def of(cls, key: PullKey) -> ImagePullIntent:
-        """The intent to pull."""
+        """Return the intent of a pull."""
         return cls(api_version=API_VERSION, image=key.image, runtime_handler=key.handler)
 
     @property
     def key(self) -> PullKey:
-        """What was being pulled."""
+        """The pull of the intent."""
         return PullKey(self.image, self.runtime_handler)
 
 
 class ImagePullSecret(_Part, frozen=True):
-    """A secret that opened an image, and the fingerprint of what was in it."""
+    """A secret that was accepted for an image, and the hash of its content."""
 
     uid: str
     namespace: str
@@ -73,7 +73,7 @@ class ImagePullSecret(_Part, frozen=True):
 
     @classmethod
     def of(cls, source: SecretSource, credential_hash: str) -> ImagePullSecret:
-        """The record of a credential."""
+        """Return the record of a credential."""
         return cls(
             uid=source.uid,
             namespace=source.namespace,
@@ -83,7 +83,7 @@ class ImagePullSecret(_Part, frozen=True):
 
     @property
     def coordinates(self) -> tuple[str, str, str]:
-        """Which secret it is, whatever is in it."""
+        """The identity of the secret, without its content."""
         return self.namespace, self.name, self.uid
 
     def is_same_or_equal(self, other: ImagePullSecret) -> bool:
@@ -93,7 +93,7 @@ class ImagePullSecret(_Part, frozen=True):
 
 
 class ImagePullServiceAccount(_Part, frozen=True, order=True):
-    """A service account on whose behalf a plugin gave the credentials that opened an image."""
+    """A service account whose credentials of a plugin were accepted for an image."""
 
     uid: str
     namespace: str
@@ -101,12 +101,12 @@ class ImagePullServiceAccount(_Part, frozen=True, order=True):
 
     @classmethod
     def of(cls, source: ServiceAccountSource) -> ImagePullServiceAccount:
-        """The record of a service account."""
+        """Return the record of a service account."""
         return cls(uid=source.uid, namespace=source.namespace, name=source.name)
 
 
 class ImagePullCredentials(_Part, frozen=True):
-    """Who may use an image: every pod of the node, or those with one of these."""
+    """The credentials that may use an image: those of every pod of the node, or these."""
 
     kubernetes_secrets: tuple[ImagePullSecret, ...] = ()
     kubernetes_service_accounts: tuple[ImagePullServiceAccount, ...] = ()
@@ -114,7 +114,7 @@ class ImagePullCredentials(_Part, frozen=True):
 
     @classmethod
     def of(cls, credential: Credential | None) -> ImagePullCredentials:
-        """What a successful pull with this credential (or with none) proves."""
+        """Return what a successful pull with this credential (or without one) shows."""
         if credential is None or credential.source is None:
             return cls(node_pods_accessible=True)
         if isinstance(credential.source, ServiceAccountSource):
@@ -123,7 +123,7 @@ class ImagePullCredentials(_Part, frozen=True):
         return cls(kubernetes_secrets=(ImagePullSecret.of(credential.source, credential.hash),))
 
     def merged(self, other: ImagePullCredentials) -> ImagePullCredentials:
-        """Both together: what is open to all needs no secrets; a newer hash replaces an older."""
+        """Return the union; accessible to all needs no secrets; a newer hash replaces an older."""
         if self.node_pods_accessible or other.node_pods_accessible:
             return ImagePullCredentials(node_pods_accessible=True)
         by_coordinates = {
@@ -138,7 +138,7 @@ class ImagePullCredentials(_Part, frozen=True):
 
 
 class ImagePulledRecord(_Part, frozen=True, tag_field="kind", tag="ImagePulledRecord"):
-    """An image that was pulled, with who may use it, by the name it was asked for."""
+    """A pulled image, with the credentials that may use it by requested name."""
 
     api_version: str
     last_updated_time: datetime
@@ -148,7 +148,7 @@ class ImagePulledRecord(_Part, frozen=True, tag_field="kind", tag="ImagePulledRe
 
     @classmethod
     def of(cls, key: ImageKey, now: datetime) -> ImagePulledRecord:
-        """A record that vouches for nobody yet: whoever wants the image has to verify."""
+        """Return a record without credentials: every pod has to verify."""
         return cls(
             api_version=API_VERSION,
             last_updated_time=now,
@@ -158,13 +158,13 @@ class ImagePulledRecord(_Part, frozen=True, tag_field="kind", tag="ImagePulledRe
 
     @property
     def key(self) -> ImageKey:
-        """Which image of which handler the record is about."""
+        """The image and handler of the record."""
         return ImageKey(self.image_ref, self.runtime_handler)
 
     def with_credentials(
         self, name: str, credentials: ImagePullCredentials | None, now: datetime
     ) -> ImagePulledRecord:
-        """The record with more credentials; the very same record if it already says so."""
+        """Return the record with more credentials; the same object if nothing changes."""
         if credentials is None:
             return self
         known = self.credential_mapping.get(name)
@@ -183,10 +183,10 @@ _Record = TypeVar("_Record", ImagePullIntent, ImagePulledRecord)
 
 
 class UnreadableRecordError(Exception):
-    """A record is there, but it cannot be understood."""
+    """A record exists, but it cannot be read."""
 
 
-class RecordFiles:
+class PullRecordFiles:
     """The pull records of one node."""
 
     def __init__(self, state_dir: Path) -> None:
@@ -196,41 +196,41 @@ class RecordFiles:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def intents(self) -> list[ImagePullIntent]:
-        """Every readable intent."""
+        """Return every readable intent."""
         return list(_read_all(self._pulling, ImagePullIntent))
 
     def has_intent(self, key: PullKey) -> bool:
-        """Whether a pull of this image had begun."""
+        """Whether there is an intent of this pull."""
         intent = _read(self._pulling / _file_name(key), ImagePullIntent)
         return intent is not None and intent.key == key
 
     def write_intent(self, key: PullKey) -> None:
-        """Note that a pull begins."""
+        """Write the intent of a pull."""
         _write(self._pulling / _file_name(key), ImagePullIntent.of(key))
 
     def delete_intent(self, key: PullKey) -> None:
-        """Note that the pull has ended."""
+        """Delete the intent of a pull."""
         (self._pulling / _file_name(key)).unlink(missing_ok=True)
 
     def pulled_records(self) -> list[ImagePulledRecord]:
-        """Every readable pulled record."""
+        """Return every readable pulled record."""
         return list(_read_all(self._pulled, ImagePulledRecord))
 
     def pulled(self, key: ImageKey) -> ImagePulledRecord | None:
-        """The record of an image, or None if there is none."""
+        """Return the record of an image; None if there is none."""
         record = _read(self._pulled / _file_name(key), ImagePulledRecord)
         return record if record is not None and record.key == key else None
 
     def write_pulled(self, record: ImagePulledRecord) -> None:
-        """Keep a record, in the place of the image's earlier one."""
+        """Write the record of an image."""
         _write(self._pulled / _file_name(record.key), record)
 
     def delete_pulled(self, key: ImageKey) -> None:
-        """Forget an image."""
+        """Delete the record of an image."""
         (self._pulled / _file_name(key)).unlink(missing_ok=True)
 
     def counts(self) -> tuple[int, int]:
-        """How many intents and how many pulled records there are."""
+        """Return the numbers of intents and of pulled records."""
         return sum(1 for _ in _files(self._pulling)), sum(1 for _ in _files(self._pulled))
 
 
@@ -249,7 +249,7 @@ def _read_all(folder: Path, kind: type[_Record]) -> Iterator[_Record]:
         try:
             record = _read(path, kind)
         except UnreadableRecordError as error:
-            log.warning("passing over a pull record: %s", error)
+            log.warning("skipping unreadable pull record: %s", error)
             continue
         if record is not None:
             yield record
@@ -265,7 +265,7 @@ def _read(path: Path, kind: type[_Record]) -> _Record | None:
 
 
 def _write(path: Path, record: ImagePullIntent | ImagePulledRecord) -> None:
-    """Write beside, sync, rename: after a crash there is the old file or the new one."""
+    """Write a temporary file, sync and rename: after a crash there is the old file or the new."""
     unfinished = path.with_name(path.name + _UNFINISHED)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

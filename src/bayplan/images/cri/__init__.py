@@ -1,1 +1,1 @@
-"""The Container Runtime Interface's image half: its messages, a typed client, and our service."""
+"""The CRI: its messages, a typed client, and our ImageService."""

@@ -1,8 +1,7 @@
 """A typed client of any CRI socket: ours, containerd's, CRI-O's.
 
-One method an RPC, requests and responses as the generated messages, so that callers need not know
-gRPC. Errors are grpc's own `AioRpcError`; every call but a pull is bounded by a timeout, since a
-runtime that hangs must not hang its clients.
+One method per RPC, with the generated messages as requests and responses, so that callers need not
+know gRPC. Errors are grpc's `AioRpcError`; every call but a pull has a timeout.
 """
 
 from collections.abc import AsyncIterator
@@ -33,11 +32,11 @@ class _Message(Protocol):
     def FromString(cls, data: bytes) -> Self: ...  # noqa: N802 - protobuf's name
 
 
-_Answer = TypeVar("_Answer", bound=_Message)
+_Response = TypeVar("_Response", bound=_Message)
 
 
 def socket_target(socket: str) -> str:
-    """Turn a path or any URL crictl accepts into what gRPC dials."""
+    """Return the gRPC target of a path or of any URL that crictl accepts."""
     if socket.startswith("unix://"):
         return f"unix:{socket.removeprefix('unix://')}"
     return f"unix:{socket}" if socket.startswith("/") else socket
@@ -62,31 +61,33 @@ class CriClient:
         await self.close()
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         await self._channel.close(None)
 
     async def version(self, request: cri.VersionRequest) -> cri.VersionResponse:
-        """Ask who is answering."""
-        return await self._ask(f"{RUNTIME}Version", request, cri.VersionResponse)
+        """Return the runtime's name and version."""
+        return await self._call_with_timeout(f"{RUNTIME}Version", request, cri.VersionResponse)
 
     async def status(self, request: cri.StatusRequest) -> cri.StatusResponse:
-        """Ask for readiness and the runtime handlers."""
-        return await self._ask(f"{RUNTIME}Status", request, cri.StatusResponse)
+        """Return the runtime's conditions and handlers."""
+        return await self._call_with_timeout(f"{RUNTIME}Status", request, cri.StatusResponse)
 
     async def list_containers(
         self, request: cri.ListContainersRequest
     ) -> cri.ListContainersResponse:
-        """List the containers, which name the images in use."""
-        return await self._ask(f"{RUNTIME}ListContainers", request, cri.ListContainersResponse)
+        """Return the containers, with the images in use."""
+        return await self._call_with_timeout(
+            f"{RUNTIME}ListContainers", request, cri.ListContainersResponse
+        )
 
     async def list_images(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
-        """List images in one message."""
-        return await self._ask(f"{IMAGES}ListImages", request, cri.ListImagesResponse)
+        """Return images in one message."""
+        return await self._call_with_timeout(f"{IMAGES}ListImages", request, cri.ListImagesResponse)
 
     async def stream_images(
         self, request: cri.StreamImagesRequest
     ) -> AsyncIterator[cri.StreamImagesResponse]:
-        """List images in as many messages as they need."""
+        """Return images in as many messages as they need."""
         call = self._channel.unary_stream(
             f"{IMAGES}StreamImages",
             cri.StreamImagesRequest.SerializeToString,
@@ -96,29 +97,39 @@ class CriClient:
             yield batch
 
     async def image_status(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
-        """Look one image up; the response has no image if there is none."""
-        return await self._ask(f"{IMAGES}ImageStatus", request, cri.ImageStatusResponse)
+        """Return the status of an image; the response has no image if there is none."""
+        return await self._call_with_timeout(
+            f"{IMAGES}ImageStatus", request, cri.ImageStatusResponse
+        )
 
     async def pull_image(
         self, request: cri.PullImageRequest, deadline: float | None = None
     ) -> cri.PullImageResponse:
-        """Pull an image; unbounded unless told otherwise, since images may be huge."""
+        """Pull an image; without a deadline by default, since images may be huge."""
         return await self._call(f"{IMAGES}PullImage", request, cri.PullImageResponse, deadline)
 
     async def remove_image(self, request: cri.RemoveImageRequest) -> cri.RemoveImageResponse:
-        """Remove an image; removing what is not there succeeds."""
-        return await self._ask(f"{IMAGES}RemoveImage", request, cri.RemoveImageResponse)
+        """Remove an image; removing an absent one succeeds."""
+        return await self._call_with_timeout(
+            f"{IMAGES}RemoveImage", request, cri.RemoveImageResponse
+        )
 
     async def image_fs_info(self) -> cri.ImageFsInfoResponse:
-        """Ask what the images occupy."""
+        """Return the usage of the image filesystems."""
         request = cri.ImageFsInfoRequest()
-        return await self._ask(f"{IMAGES}ImageFsInfo", request, cri.ImageFsInfoResponse)
+        return await self._call_with_timeout(
+            f"{IMAGES}ImageFsInfo", request, cri.ImageFsInfoResponse
+        )
 
-    async def _ask(self, method: str, request: _Message, answer: type[_Answer]) -> _Answer:
-        return await self._call(method, request, answer, self._timeout)
+    async def _call_with_timeout(
+        self, method: str, request: _Message, response: type[_Response]
+    ) -> _Response:
+        return await self._call(method, request, response, self._timeout)
 
     async def _call(
-        self, method: str, request: _Message, answer: type[_Answer], deadline: float | None
-    ) -> _Answer:
-        call = self._channel.unary_unary(method, type(request).SerializeToString, answer.FromString)
-        return cast("_Answer", await call(request, timeout=deadline))
+        self, method: str, request: _Message, response: type[_Response], deadline: float | None
+    ) -> _Response:
+        call = self._channel.unary_unary(
+            method, type(request).SerializeToString, response.FromString
+        )
+        return cast("_Response", await call(request, timeout=deadline))

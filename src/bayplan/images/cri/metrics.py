@@ -1,7 +1,7 @@
-"""The service's metrics: how many images each handler has, and how pulls go.
+"""Metrics of the CRI service: images by handler, pulls, and the store's disk usage.
 
-`bayplan_cri_images` answers the question whether anybody uses images per runtime class: the series
-of the default handler carries `default="true"`, all others count the feature's use.
+`bayplan_cri_images` shows whether images per runtime class are used: the series of the default
+handler has `default="true"`, all others count the feature's use.
 """
 
 import contextlib
@@ -13,16 +13,16 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from bayplan.images.handlers import Handlers
+from bayplan.images.handlers import RuntimeHandlers
 from bayplan.images.store.store import ImageStore
 
 _SECONDS = (0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
 
 class _StoreCollector(Collector):
-    """Counts when it is asked, so the numbers are never stale."""
+    """Counts at every scrape, so the numbers are never stale."""
 
-    def __init__(self, store: ImageStore, handlers: Handlers) -> None:
+    def __init__(self, store: ImageStore, handlers: RuntimeHandlers) -> None:
         self._store = store
         self._handlers = handlers
 
@@ -41,13 +41,13 @@ class _StoreCollector(Collector):
         yield GaugeMetricFamily("bayplan_cri_image_store_inodes", "Inodes used.", usage.inodes)
 
 
-class Metrics:
-    """One registry, handed to whoever exposes it."""
+class CriMetrics:
+    """The metrics of a CRI service, in a registry of its own."""
 
     def __init__(
         self,
         store: ImageStore,
-        handlers: Handlers,
+        handlers: RuntimeHandlers,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.registry = CollectorRegistry()
@@ -59,14 +59,14 @@ class Metrics:
             ["runtime_handler", "result"],
             registry=self.registry,
         )
-        self._flying = Gauge(
+        self._in_flight = Gauge(
             "bayplan_cri_image_pulls_in_flight",
-            "Pulls under way, cleaning up included.",
+            "Pulls in flight, including their clean-up.",
             registry=self.registry,
         )
         self._seconds = Histogram(
             "bayplan_cri_image_pull_duration_seconds",
-            "How long successful pulls took.",
+            "Duration of successful pulls.",
             ["runtime_handler"],
             buckets=_SECONDS,
             registry=self.registry,
@@ -76,11 +76,11 @@ class Metrics:
     def pull(self, handler: str) -> Iterator[None]:
         """Count a pull and time it."""
         started, result = self._clock(), "failed"
-        self._flying.inc()
+        self._in_flight.inc()
         try:
             yield
             result = "pulled"
             self._seconds.labels(handler).observe(self._clock() - started)
         finally:
-            self._flying.dec()
+            self._in_flight.dec()
             self._pulls.labels(handler, result).inc()

@@ -1,8 +1,8 @@
-"""The whole image service on its unix socket: its parts put together, opened and closed in order.
+"""The CRI server on its unix socket: its parts put together, opened and closed in order.
 
-Handlers are plain coroutines from message to message; this module names them to gRPC and turns
-their exceptions into status codes. Only the socket's owner and group may connect: whoever can pull
-can fill the disk.
+RPC handlers are plain coroutines from request to response; this module registers them with gRPC and
+turns their exceptions into status codes. Only the socket's owner and group may connect, because a
+pull can fill the disk.
 """
 
 import asyncio
@@ -21,31 +21,31 @@ import msgspec
 from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 
-from bayplan.base.pacing import RetryPolicy
+from bayplan.base.flowcontrol import RetryPolicy
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri import progress_pb2 as progress
 from bayplan.images.cri.client import CHANNEL_OPTIONS
-from bayplan.images.cri.images import Images, Watchers, to_status
-from bayplan.images.cri.metrics import Metrics
-from bayplan.images.layers.streams import Limits
-from bayplan.images.pull.puller import Puller
+from bayplan.images.cri.image_service import ImageService, PullWatchers, to_status
+from bayplan.images.cri.metrics import CriMetrics
+from bayplan.images.layers.streams import UnpackLimits
+from bayplan.images.pull.puller import RegistryPuller
 from bayplan.images.registry.client import RegistryClient
-from bayplan.images.registry.download import Pace
-from bayplan.images.registry.errors import PATIENCE, Retrier
-from bayplan.images.registry.transport import Timeouts, Transport
-from bayplan.images.settings import Settings
-from bayplan.images.store.layout import Keeping
+from bayplan.images.registry.download import MinimumRate
+from bayplan.images.registry.errors import DEFAULT_RETRIES, Retrier
+from bayplan.images.registry.transport import RegistryTimeouts, RegistryTransport
+from bayplan.images.settings import CriSettings
+from bayplan.images.store.layout import PartialDownloadLimits
 from bayplan.images.store.store import ImageStore
 
 
-class Runtime:
-    """Says who answers and which handlers there are; it runs no containers."""
+class RuntimeService:
+    """The CRI's RuntimeService: version and handlers; it runs no containers."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CriSettings) -> None:
         self._settings = settings
 
     async def version(self, _request: cri.VersionRequest) -> cri.VersionResponse:
-        """Introduce ourselves."""
+        """Return the runtime's name and version."""
         return cri.VersionResponse(
             version="0.1.0",
             runtime_name="bayplan",
@@ -54,7 +54,7 @@ class Runtime:
         )
 
     async def status(self, request: cri.StatusRequest) -> cri.StatusResponse:
-        """Say that images can be had, and for which handlers; the empty name is the default."""
+        """Return the conditions and the handlers; the empty name is the default one."""
         ready = [
             cri.RuntimeCondition(type="RuntimeReady", status=True),
             cri.RuntimeCondition(
@@ -74,7 +74,7 @@ class Runtime:
     async def list_containers(
         self, _request: cri.ListContainersRequest
     ) -> cri.ListContainersResponse:
-        """List no containers: there are none."""
+        """Return no containers."""
         return cri.ListContainersResponse()
 
     def _configuration(self) -> str:
@@ -86,15 +86,15 @@ class Runtime:
 
 _LOG = logging.getLogger(__name__)
 _SOCKET_MODE = 0o660
-_WORDS_LIMIT = 2000
-_Asked = TypeVar("_Asked", bound=Message)
-_Told = TypeVar("_Told", bound=Message)
+_MESSAGE_LIMIT = 2000
+_Request = TypeVar("_Request", bound=Message)
+_Response = TypeVar("_Response", bound=Message)
 _Context = grpc.aio.ServicerContext[Message, Message]
 Services = list["grpc.GenericRpcHandler[Message, Message]"]
 
 
-def services(images: Images, runtime: Runtime, watchers: Watchers) -> Services:
-    """Name every RPC."""
+def rpc_handlers(images: ImageService, runtime: RuntimeService, watchers: PullWatchers) -> Services:
+    """Return the gRPC handlers of all RPCs."""
     return [
         grpc.method_handlers_generic_handler(
             "runtime.v1.RuntimeService",
@@ -122,7 +122,7 @@ def services(images: Images, runtime: Runtime, watchers: Watchers) -> Services:
 
 
 async def start_server(socket: Path, handlers: Services) -> grpc.aio.Server:
-    """Listen on a unix socket; one that a dead process left behind is replaced."""
+    """Listen on a unix socket; a stale socket file is replaced."""
     _free(socket)
     server = grpc.aio.server(handlers=handlers, options=CHANNEL_OPTIONS)
     _bind(server, socket)
@@ -131,9 +131,9 @@ async def start_server(socket: Path, handlers: Services) -> grpc.aio.Server:
 
 
 def _bind(server: grpc.aio.Server, socket: Path) -> None:
-    """Make the socket, for its owner and group from its first moment on.
+    """Create the socket, accessible only to its owner and group from the beginning.
 
-    The umask is the whole process's, so nothing else may have a turn while it is changed.
+    The umask is that of the whole process, so there must be no await while it is changed.
     """
     before = os.umask(0o777 & ~_SOCKET_MODE)
     try:
@@ -147,7 +147,7 @@ def _bind(server: grpc.aio.Server, socket: Path) -> None:
 def _free(socket: Path) -> None:
     if not socket.is_socket():
         if socket.exists():
-            raise ValueError(f"{socket} is there and is no socket")
+            raise ValueError(f"{socket} exists and is not a socket")
         socket.parent.mkdir(parents=True, exist_ok=True)
         return
     with contextlib.closing(sockets.socket(sockets.AF_UNIX)) as probe:
@@ -157,9 +157,9 @@ def _free(socket: Path) -> None:
 
 
 def _unary(
-    answer: Callable[[_Asked], Awaitable[_Told]], kind: type[_Asked]
-) -> "grpc.RpcMethodHandler[_Asked, _Told]":
-    async def call(request: _Asked, context: _Context) -> _Told:
+    answer: Callable[[_Request], Awaitable[_Response]], kind: type[_Request]
+) -> "grpc.RpcMethodHandler[_Request, _Response]":
+    async def call(request: _Request, context: _Context) -> _Response:
         try:
             return await answer(request)
         except Exception as error:  # noqa: BLE001 - everything becomes a status
@@ -171,12 +171,12 @@ def _unary(
 
 
 def _stream(
-    answer: Callable[[_Asked], AsyncIterator[_Told]], kind: type[_Asked]
-) -> "grpc.RpcMethodHandler[_Asked, _Told]":
-    async def call(request: _Asked, context: _Context) -> AsyncIterator[_Told]:
+    answer: Callable[[_Request], AsyncIterator[_Response]], kind: type[_Request]
+) -> "grpc.RpcMethodHandler[_Request, _Response]":
+    async def call(request: _Request, context: _Context) -> AsyncIterator[_Response]:
         try:
             messages = answer(request)
-            # The caller may rely on what happens from here on.
+            # From here on the caller receives every step.
             await context.send_initial_metadata(())
             async for message in messages:
                 yield message
@@ -189,14 +189,14 @@ def _stream(
 
 
 async def _abort(context: _Context, error: Exception) -> NoReturn:
-    code, words = to_status(error)
-    # It travels in a header, which clients bound.
-    words = words if len(words) <= _WORDS_LIMIT else f"{words[:_WORDS_LIMIT]}…"
+    code, message = to_status(error)
+    # It is sent in a header, whose size clients limit.
+    message = message if len(message) <= _MESSAGE_LIMIT else f"{message[:_MESSAGE_LIMIT]}…"
     if code is grpc.StatusCode.INTERNAL:
-        _LOG.error("a request failed", exc_info=error)
+        _LOG.error("request failed", exc_info=error)
     else:
-        _LOG.info("refused: %s: %s", code.name, words)
-    await context.abort(code, words)
+        _LOG.info("request refused: %s: %s", code.name, message)
+    await context.abort(code, message)
 
 
 def _serialize(message: Message) -> bytes:
@@ -204,32 +204,32 @@ def _serialize(message: Message) -> bytes:
 
 
 _GRACE = 5.0
-_TIDYING_SECONDS = 600.0
+_TRIM_PERIOD = 600.0
 
 
-class Tuning(msgspec.Struct, frozen=True):
-    """Patience and bounds; the defaults suit a node."""
+class CriServerOptions(msgspec.Struct, frozen=True):
+    """Timeouts and limits; the defaults suit a node."""
 
-    retry: RetryPolicy = PATIENCE
-    timeouts: Timeouts = Timeouts()
-    pace: Pace = Pace()
-    limits: Limits = Limits()
-    keeping: Keeping = Keeping()
+    retry: RetryPolicy = DEFAULT_RETRIES
+    timeouts: RegistryTimeouts = RegistryTimeouts()
+    minimum_rate: MinimumRate = MinimumRate()
+    limits: UnpackLimits = UnpackLimits()
+    partial_limits: PartialDownloadLimits = PartialDownloadLimits()
 
 
-DEFAULT_TUNING = Tuning()
+DEFAULT_OPTIONS = CriServerOptions()
 
 
 @contextlib.asynccontextmanager
 async def open_puller(
-    settings: Settings, store: ImageStore, tuning: Tuning = DEFAULT_TUNING
-) -> AsyncIterator[Puller]:
-    """Give a puller into a store."""
-    transport = Transport(tuning.timeouts)
+    settings: CriSettings, store: ImageStore, options: CriServerOptions = DEFAULT_OPTIONS
+) -> AsyncIterator[RegistryPuller]:
+    """Yield a puller into a store."""
+    transport = RegistryTransport(options.timeouts)
     registry = RegistryClient(
-        transport, Retrier(tuning.retry), tuning.pace, settings.hosts_directory
+        transport, Retrier(options.retry), options.minimum_rate, settings.hosts_directory
     )
-    puller = Puller(store, registry, settings.downloads, tuning.limits)
+    puller = RegistryPuller(store, registry, settings.downloads, options.limits)
     try:
         yield puller
     finally:
@@ -239,30 +239,30 @@ async def open_puller(
 
 @contextlib.asynccontextmanager
 async def serve(
-    socket: Path, root: Path, settings: Settings, tuning: Tuning = DEFAULT_TUNING
+    socket: Path, root: Path, settings: CriSettings, options: CriServerOptions = DEFAULT_OPTIONS
 ) -> AsyncIterator[CollectorRegistry]:
-    """Serve the CRI on a socket while the context lasts; gives out the metrics."""
-    store = ImageStore(root, tuning.keeping)
+    """Serve the CRI on a socket while the context is open; yield the metrics."""
+    store = ImageStore(root, options.partial_limits)
     with contextlib.closing(store):
-        async with open_puller(settings, store, tuning) as puller:
-            metrics = Metrics(store, settings.handlers)
-            watchers = Watchers(settings.handlers)
-            images = Images(settings, store, puller, metrics, watchers)
-            handlers = services(images, Runtime(settings), watchers)
+        async with open_puller(settings, store, options) as puller:
+            metrics = CriMetrics(store, settings.handlers)
+            watchers = PullWatchers(settings.handlers)
+            images = ImageService(settings, store, puller, metrics, watchers)
+            handlers = rpc_handlers(images, RuntimeService(settings), watchers)
             server = await start_server(socket, handlers)
-            tidying = asyncio.ensure_future(_tidy(store))
+            trimming = asyncio.ensure_future(_trim_partial_downloads(store))
             try:
                 yield metrics.registry
             finally:
-                tidying.cancel()
+                trimming.cancel()
                 await server.stop(_GRACE)
 
 
-async def _tidy(store: ImageStore) -> None:
-    """Drop downloads that nobody has continued in time."""
+async def _trim_partial_downloads(store: ImageStore) -> None:
+    """Delete partial downloads that were not continued in time."""
     while True:
-        await asyncio.sleep(_TIDYING_SECONDS)
+        await asyncio.sleep(_TRIM_PERIOD)
         try:
             await store.trim()
         except OSError as error:
-            _LOG.warning("unfinished downloads cannot be cleared away: %s", error)
+            _LOG.warning("cannot delete partial downloads: %s", error)

@@ -1,1 +1,1 @@
-"""Unpacking layers safely: hostile archives in, one complete root file system a chain out."""
+"""Safe unpacking of layers into snapshots: archives are not trusted."""

@@ -1,9 +1,9 @@
-"""Applying one layer's archive to a root file system.
+"""Applying one layer's archive to a root filesystem.
 
-Everything goes through `RootPath`, so nothing is made outside of the root. Files are replaced,
-never opened for writing, since they may be shared with the layer below. Device nodes are skipped:
-a container gets its devices from its runtime, and a node in an image is only ever a trick.
-Whiteouts take away what lower layers brought, never what this layer did.
+All paths are resolved by `RootPath`, so nothing is created outside of the root. Files are replaced,
+never opened for writing, since they may be shared with the layer below. Device nodes are skipped: a
+container gets its devices from its runtime. Whiteouts remove files of lower layers, never of this
+layer.
 """
 
 import contextlib
@@ -16,20 +16,20 @@ from typing import NamedTuple
 
 from bayplan.images.layers.headers import XATTR, LayerMember, Sparse, check_sparse, copy_pieces
 from bayplan.images.layers.rootpath import PathSet, RootPath, clean
-from bayplan.images.layers.streams import LayerStream, Limits
+from bayplan.images.layers.streams import LayerStream, UnpackLimits
 from bayplan.images.registry.errors import IntegrityError
 
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 _RESERVED = ".wh..wh."
-# trusted.* would let a layer play overlay tricks; the rest has no meaning inside an image.
+# trusted.* would let a layer control overlayfs; the rest has no meaning inside an image.
 _XATTRS = ("user.", "security.capability")
 _SLACK = 64 * 1024
 _Parts = tuple[str, ...]
 
 
 class _Finish(NamedTuple):
-    """What a directory gets once it is full; a layer may have very many of these."""
+    """A directory's metadata, set after its content; small, since a layer may have very many."""
 
     mode: int
     uid: int
@@ -40,7 +40,7 @@ class _Finish(NamedTuple):
 class LayerApplier:
     """Unpacks archives of one layer into one root."""
 
-    def __init__(self, root: str, limits: Limits) -> None:
+    def __init__(self, root: str, limits: UnpackLimits) -> None:
         self._root = RootPath(root, self._count)
         self._limits = limits
         self._entries = self._names = 0
@@ -64,9 +64,9 @@ class LayerApplier:
                 self._members(archive, stream)
             self._finish_directories()
         except RecursionError:
-            raise IntegrityError("a layer has headers upon headers") from None
+            raise IntegrityError("a layer has too many nested headers") from None
         except (tarfile.TarError, ValueError, OverflowError, IndexError) as error:
-            raise IntegrityError(f"a layer is no readable archive: {error}") from error
+            raise IntegrityError(f"a layer is not a readable archive: {error}") from error
 
     def _members(self, archive: tarfile.TarFile, stream: LayerStream) -> None:
         while (member := self._next(archive, stream)) is not None:
@@ -76,7 +76,7 @@ class LayerApplier:
                 raise IntegrityError(f"a layer has more than {self._limits.names} bytes of names")
             stream.allow(member.size + self._limits.header)
             self._member(archive, member, stream)
-            # The archive remembers every member; a layer may have millions.
+            # The archive keeps every member; a layer may have millions.
             archive.members = []  # type: ignore[attr-defined]
 
     def _count(self) -> None:
@@ -104,14 +104,14 @@ class LayerApplier:
         elif maker := self._makers.get(member.type):
             maker(parts, member)
 
-    # --- what lower layers brought, taken away ---
+    # --- whiteouts: files of lower layers are removed ---
 
     def _whiteout(self, parts: _Parts) -> None:
         name = parts[-1]
         try:
             directory = self._root.parent(parts, create=False)
         except IntegrityError:
-            return  # nothing below it, nothing to take away
+            return  # there is nothing to remove
         if name == _OPAQUE:
             self._make_opaque(directory)
         elif not name.startswith(_RESERVED):
@@ -130,10 +130,10 @@ class LayerApplier:
         if parts not in self._added:
             self._remove(path)
         elif os.path.isdir(path) and not os.path.islink(path):
-            # This layer's directory stays, what lower layers put into it goes.
+            # This layer's directory stays, the files of lower layers in it are removed.
             self._make_opaque(parts)
 
-    # --- what this layer brings ---
+    # --- files of this layer ---
 
     def _regular(
         self,
@@ -142,7 +142,7 @@ class LayerApplier:
         archive: tarfile.TarFile,
         pieces: Sparse | None,
     ) -> None:
-        path = self._place(parts, member)
+        path = self._prepare_path(parts, member)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as file:
             copy_pieces(archive, file, member, [(0, member.size)] if pieces is None else pieces)
@@ -153,15 +153,15 @@ class LayerApplier:
         if _is_directory(self._root.absolute(resolved)):
             self._mark(resolved)
         else:
-            os.mkdir(self._place(parts, member), 0o700)
+            os.mkdir(self._prepare_path(parts, member), 0o700)
         self._attributes(self._root.absolute(resolved), member)
         finish = _Finish(member.mode & 0o7777, member.uid, member.gid, max(member.mtime, 0))
         self._directories["/".join(resolved)] = finish
 
     def _symlink(self, parts: _Parts, member: tarfile.TarInfo) -> None:
         if not member.linkname:
-            raise IntegrityError(f"a layer's link {member.name!r} leads nowhere")
-        path = self._place(parts, member)
+            raise IntegrityError(f"a layer's link {member.name!r} has no target")
+        path = self._prepare_path(parts, member)
         os.symlink(member.linkname, path)
         if self._privileged:
             os.lchown(path, member.uid, member.gid)
@@ -175,18 +175,18 @@ class LayerApplier:
             raise IntegrityError(f"a layer links {member.name!r} to {member.linkname!r}: no file")
         if self._resolved(parts) == self._resolved(target):
             return
-        os.link(source, self._place(parts, member), follow_symlinks=False)
+        os.link(source, self._prepare_path(parts, member), follow_symlinks=False)
 
     def _fifo(self, parts: _Parts, member: tarfile.TarInfo) -> None:
-        path = self._place(parts, member)
+        path = self._prepare_path(parts, member)
         os.mkfifo(path, 0o600)
         self._metadata(path, member)
 
     def _resolved(self, parts: _Parts) -> _Parts:
         return (*self._root.parent(parts, create=True), *parts[-1:])
 
-    def _place(self, parts: _Parts, member: tarfile.TarInfo) -> str:
-        """Make room for an entry; what was there goes."""
+    def _prepare_path(self, parts: _Parts, member: tarfile.TarInfo) -> str:
+        """Return the path of an entry; what was there before is removed."""
         if not parts:
             raise IntegrityError(f"a layer's entry {member.name!r} would replace the root")
         resolved = self._resolved(parts)
@@ -196,7 +196,7 @@ class LayerApplier:
         return path
 
     def _mark(self, resolved: _Parts) -> None:
-        """Remember a name, and the directories above it, as this layer's own."""
+        """Record a name, and the directories above it, as this layer's."""
         self._added.add(resolved)
 
     def _remove(self, path: str) -> None:
@@ -222,7 +222,7 @@ class LayerApplier:
             os.chown(path, finish.uid, finish.gid)
         os.chmod(path, finish.mode)
         if member is not None:
-            # After the change of owner, which takes capabilities away.
+            # After the change of owner, which removes capabilities.
             self._attributes(path, member)
         os.utime(path, (finish.mtime, finish.mtime))
 

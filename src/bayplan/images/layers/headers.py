@@ -1,9 +1,9 @@
-"""A layer's archive as a stream of members, read by `tarfile` where it can be trusted with that.
+"""The headers of a layer's archive, parsed safely where `tarfile` does not.
 
-The library reads an archive that is meant well. Of one that is not, it keeps every global header in
-memory, searches extended headers by patterns that take for ever on a megabyte of digits, and takes
-a sparse file's word for its size. So extended headers are read here: by their lengths, each once,
-and only what unpacking uses is kept. Global headers are passed over, as containerd passes them.
+With a hostile archive, the library keeps every global header in memory, parses extended headers by
+patterns that take for ever on a megabyte of digits, and trusts the size of a sparse file. So
+extended headers are parsed here: by their lengths, each once, and only the used fields are kept.
+Global headers are skipped, as in containerd.
 """
 
 import math
@@ -38,7 +38,7 @@ class LayerMember(tarfile.TarInfo):
     """A member of a layer's archive."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Self:
-        """Read the header; `tarfile` asks every member class to do it its own way."""
+        """Parse the header; `tarfile` calls this method of the member class."""
         if self.type == tarfile.XGLTYPE:
             self._body(archive)
             return self.fromtarfile(archive)
@@ -59,12 +59,12 @@ class LayerMember(tarfile.TarInfo):
         return member
 
     def apply(self, records: Records, archive: tarfile.TarFile) -> None:
-        """Take over what an extended header says of this member."""
+        """Apply the records of an extended header to this member."""
         stored = self.size
         for keyword, value in records:
             self._apply(keyword, value)
         if self.size != stored:
-            # The next header stands behind the data, of which there is another size than was said.
+            # The next header is behind the data, whose size differs from the first header's.
             moved = _blocks(self.size) if self.isreg() else 0
             archive.offset = self.offset_data + moved
         self._apply_sparse(records, archive)
@@ -78,23 +78,23 @@ class LayerMember(tarfile.TarInfo):
             self.pax_headers = {**self.pax_headers, keyword: value}
 
     def _apply_sparse(self, records: Records, archive: tarfile.TarFile) -> None:
-        """Read the map of a sparse file, in any of GNU's three ways."""
-        said = {key.removeprefix(_SPARSE): text for key, text in records if key[:11] == _SPARSE}
-        if not said:
+        """Parse the map of a sparse file, in any of GNU's three formats."""
+        fields = {key.removeprefix(_SPARSE): text for key, text in records if key[:11] == _SPARSE}
+        if not fields:
             return
-        self.name = said.get("name", self.name)
-        if (said.get("major"), said.get("minor")) == ("1", "0"):
+        self.name = fields.get("name", self.name)
+        if (fields.get("major"), fields.get("minor")) == ("1", "0"):
             pieces = self._map_of_body(archive)
-        elif "map" in said:
-            pieces = _pairs(said["map"].split(","))
+        elif "map" in fields:
+            pieces = _pairs(fields["map"].split(","))
         else:
             both = {f"{_SPARSE}offset", f"{_SPARSE}numbytes"}
             pieces = _pairs([text for key, text in records if key in both])
         self.sparse = cast("bytes", pieces)  # the library's types are wrong about its lists
-        self.size = _number(said.get("realsize", said.get("size", str(self.size))))
+        self.size = _number(fields.get("realsize", fields.get("size", str(self.size))))
 
     def _map_of_body(self, archive: tarfile.TarFile) -> Sparse:
-        """Read the map that stands before the data: the count of pairs, then the pairs."""
+        """Parse the map before the data: the count of pairs, then the pairs."""
         source = cast("IO[bytes]", archive.fileobj)
         lines: list[bytes] = []
         rest, wanted = b"", 1
@@ -113,7 +113,7 @@ class LayerMember(tarfile.TarInfo):
 
 
 def parse_records(data: bytes) -> Records:
-    """Read an extended header: records of `length keyword=value`, each with its own length."""
+    """Parse an extended header: records of `length keyword=value`."""
     records: Records = []
     position = 0
     while position < len(data) and data[position]:
@@ -136,7 +136,7 @@ def _checked(keyword: str, value: str) -> float:
     except ValueError:
         number = math.nan
     if not (keyword == "mtime" and math.isfinite(number)) and not 0 <= number < _MOST[keyword]:
-        raise IntegrityError(f"a layer's header says {keyword}={value[:40]!r}")
+        raise IntegrityError(f"a layer's header has {keyword}={value[:40]!r}")
     return number
 
 
@@ -158,10 +158,10 @@ def _pairs(texts: list[str]) -> Sparse:
 
 
 def check_sparse(member: tarfile.TarInfo) -> Sparse | None:
-    """Give the pieces of a sparse file, in order and inside of it; nothing if it is not one."""
+    """Return the checked pieces of a sparse file; None if it is not one."""
     if member.sparse is None:
         return None
-    # The last piece may be empty, to say where the file ends; GNU's old form fills up with zeros.
+    # The last piece may be empty, to mark the file's end; GNU's old format pads with zeros.
     pieces, end = [piece for piece in cast("Sparse", member.sparse) if piece[1]], 0
     for offset, size in pieces:
         if size < 0 or offset < end or offset + size > member.size:
@@ -173,7 +173,7 @@ def check_sparse(member: tarfile.TarInfo) -> Sparse | None:
 def copy_pieces(
     archive: tarfile.TarFile, file: IO[bytes], member: tarfile.TarInfo, pieces: Sparse
 ) -> None:
-    """Copy what is there of a file, one piece after another; holes stay holes."""
+    """Copy the pieces of a file; holes stay holes."""
     content = cast("IO[bytes]", archive.fileobj)
     content.seek(member.offset_data)
     for offset, size in pieces:

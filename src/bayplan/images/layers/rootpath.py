@@ -1,9 +1,8 @@
-"""Paths inside a root file system that cannot lead out of it.
+"""Paths inside a root filesystem that cannot lead out of it.
 
-An archive's names and its own symbolic links are hostile. Names with `..` are refused. Links on
-the way to a name are followed as they would be with the root mounted at `/`: an absolute target
-starts at the root again, and `..` at the root stays there. The answer is a path whose every parent
-is a real directory inside the root.
+An archive's names and symbolic links are not trusted. Names with `..` are refused. Links are
+followed as with the root mounted at `/`: an absolute target starts at the root again, and `..` at
+the root stays there. The result is a path whose every parent is a real directory inside the root.
 """
 
 import os
@@ -26,23 +25,23 @@ def clean(name: str) -> tuple[str, ...]:
 
 
 class RootPath:
-    """Resolves names inside one root, remembering the directories it has seen."""
+    """Resolves names inside one root, with a cache of directories."""
 
     def __init__(self, root: str, made: Callable[[], None] = lambda: None) -> None:
         self._root = root
-        self._made = made  # told of every directory that a name implies
+        self._made = made  # called for every directory that a name implies
         self._known: dict[tuple[str, ...], tuple[str, ...]] = {(): ()}
 
     def forget(self) -> None:
-        """Trust nothing remembered: a directory or link was replaced."""
+        """Clear the cache: a directory or link was replaced."""
         self._known = {(): ()}
 
     def absolute(self, parts: tuple[str, ...]) -> str:
-        """Spell resolved components as a path of this machine."""
+        """Return the path of resolved components on this machine."""
         return os.path.join(self._root, *parts)
 
     def parent(self, parts: tuple[str, ...], *, create: bool) -> tuple[str, ...]:
-        """Resolve the directory that holds a name; missing ones are made if asked."""
+        """Resolve the directory of a name; missing ones are created if `create`."""
         directory = parts[:-1]
         known = self._known.get(directory)
         if known is None:
@@ -55,7 +54,7 @@ class RootPath:
         return known
 
     def is_direct(self, parts: tuple[str, ...]) -> bool:
-        """Say whether a resolved name is still reached without any link."""
+        """Return whether a resolved name is still reached without a link."""
         try:
             return self.parent(parts, create=False) == parts[:-1]
         except IntegrityError:
@@ -85,20 +84,24 @@ class RootPath:
         return tuple(resolved)
 
     def _step(self, parts: tuple[str, ...], *, create: bool) -> str | None:
-        """Look at one component: nothing for a directory, or the target of a link."""
+        """Return the target of a link; None for a directory."""
         path = self.absolute(parts)
         try:
             mode = os.lstat(path).st_mode
         except FileNotFoundError:
             if not create:
-                raise IntegrityError(f"a layer refers to {'/'.join(parts)!r}, not there") from None
+                raise IntegrityError(
+                    f"a layer refers to {'/'.join(parts)!r}, which does not exist"
+                ) from None
             self._made()
             os.mkdir(path, 0o755)
             return None
         if stat.S_ISLNK(mode):
             return os.readlink(path)
         if not stat.S_ISDIR(mode):
-            raise IntegrityError(f"a layer has entries below {'/'.join(parts)!r}, no directory")
+            raise IntegrityError(
+                f"a layer has entries below {'/'.join(parts)!r}, which is not a directory"
+            )
         return None
 
 
@@ -106,13 +109,13 @@ _Tree = dict[str, "_Tree"]
 
 
 class PathSet:
-    """A set of paths, kept as a tree: what they have in common is there once."""
+    """A set of paths as a tree, which stores common prefixes once."""
 
     def __init__(self) -> None:
         self._tree: _Tree = {}
 
     def add(self, parts: tuple[str, ...]) -> None:
-        """Take a path in, with every path above it."""
+        """Add a path, with every path above it."""
         node = self._tree
         for part in parts:
             node = node.setdefault(part, {})

@@ -1,8 +1,7 @@
-"""A layer's bytes, decompressed, counted and hashed while they are read; bounds against bombs.
+"""A layer's bytes, decompressed, counted and hashed while they are read; limits against bombs.
 
-The compression is told from the first bytes, not from the media type, because real registries hold
-plain tars labelled gzip. Reading stops with an error as soon as a bound is passed, so a bomb costs
-no more than the bound.
+The compression is detected by the first bytes, not by the media type, because real registries have
+plain tars with the media type of gzip. Reading fails as soon as a limit is exceeded.
 """
 
 import gzip
@@ -17,23 +16,23 @@ import zstandard
 from bayplan.images.registry.errors import IntegrityError
 
 
-class Limits(msgspec.Struct, frozen=True):
-    """What a single layer may at most unpack to."""
+class UnpackLimits(msgspec.Struct, frozen=True):
+    """Limits of a single layer when it is unpacked."""
 
     size: int = 64 * 1024**3
     entries: int = 2_000_000  # directories that only names imply included
     ratio: int = 200  # expanded over compressed, once a layer expands beyond the floor
     ratio_floor: int = 1024**3
     header: int = 1024**2  # one entry's headers, extended attributes included
-    names: int = 128 * 1024**2  # all names together, as they are remembered
+    names: int = 128 * 1024**2  # all names together
 
     def expanded(self, compressed: int) -> int:
-        """Say how many bytes a blob of this size may expand to."""
+        """Return the bytes that a blob of this size may expand to."""
         return min(self.size, max(self.ratio_floor, self.ratio * compressed))
 
 
 def chain_ids(diff_ids: tuple[str, ...]) -> list[str]:
-    """Name each layer together with everything below it, as the OCI image spec does."""
+    """Return the OCI chain id of each layer."""
     chains: list[str] = []
     for diff_id in diff_ids:
         if chains:
@@ -46,20 +45,20 @@ def chain_ids(diff_ids: tuple[str, ...]) -> list[str]:
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-# zstd may ask for any amount of memory; this is what its own tools allow by default.
+# zstd may need any amount of memory; this is the default limit of its own tools.
 _ZSTD_WINDOW = 128 * 1024 * 1024
 _CHUNK = 256 * 1024
 
 
 class Readable(Protocol):
-    """Anything with bytes to read."""
+    """A stream of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """Give up to so many bytes; none at the end."""
+        """Return up to so many bytes; none at the end."""
 
 
 class _Stoppable:
-    """A blob that can be told to end: decompressors may read much of one and give nothing."""
+    """A blob that can be stopped: decompressors may read much without any output."""
 
     def __init__(self, file: IO[bytes], stop: threading.Event) -> None:
         self._file = file
@@ -67,12 +66,12 @@ class _Stoppable:
 
     def read(self, size: int = -1) -> bytes:
         if self._stop.is_set():
-            raise InterruptedError("unpacking was given up")
+            raise InterruptedError("unpacking was cancelled")
         return self._file.read(size)
 
 
 def open_decompressed(file: IO[bytes], stop: threading.Event) -> Readable:
-    """Open a layer's blob for reading, whatever it is compressed with."""
+    """Open a layer's blob for reading, with any compression."""
     magic = file.read(4)
     file.seek(0)
     blob = cast("IO[bytes]", _Stoppable(file, stop))
@@ -85,7 +84,7 @@ def open_decompressed(file: IO[bytes], stop: threading.Event) -> Readable:
 
 
 class LayerStream:
-    """The decompressed stream, with its digest and its bounds."""
+    """The decompressed stream, with its digest and its limits."""
 
     def __init__(self, file: IO[bytes], limit: int, stop: threading.Event) -> None:
         self._source = open_decompressed(file, stop)
@@ -96,11 +95,11 @@ class LayerStream:
         self._allowance = 0
 
     def allow(self, size: int) -> None:
-        """Let the reader take so many more bytes before it says otherwise."""
+        """Set how many bytes may be read until the next call."""
         self._allowance = size
 
     def read(self, size: int) -> bytes:
-        """Read on, within the bounds."""
+        """Read more, within the limits."""
         data = self._take(size)
         self._allowance -= len(data)
         if self._allowance < 0:
@@ -108,20 +107,20 @@ class LayerStream:
         return data
 
     def count(self, size: int) -> None:
-        """Count what is not in the stream but in what it expands to: the holes of sparse files."""
+        """Count bytes that are not in the stream: the holes of sparse files."""
         self._total += size
         if self._total > self._limit:
             raise IntegrityError(f"a layer expands to more than the {self._limit} bytes allowed")
 
     def digest(self) -> str:
-        """Read what is left and give the digest of the whole."""
+        """Read the rest, and return the digest of the whole stream."""
         while self._take(_CHUNK):
             pass
         return f"sha256:{self._hash.hexdigest()}"
 
     def _take(self, size: int) -> bytes:
         if self._stop.is_set():
-            raise InterruptedError("unpacking was given up")
+            raise InterruptedError("unpacking was cancelled")
         try:
             data = self._source.read(size)
         except (zlib.error, EOFError, gzip.BadGzipFile, zstandard.ZstdError) as error:

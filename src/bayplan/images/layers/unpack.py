@@ -1,8 +1,8 @@
-"""From a verified blob to a complete directory that shares every file of the layer below.
+"""Unpacking a verified blob into a snapshot that shares the files of its parent.
 
-A chain's directory is complete and never changed once in place, so its files can be shared. Who
-unpacks on top replaces files, never writes into them. What a directory newly occupies is counted
-without the shared files, so that the sum over all chains is what the disk says.
+A snapshot's directory is complete and never changed, so its files can be hard-linked. Unpacking on
+top replaces files, never writes into them. Its disk usage is counted without the shared files, so
+that the sum over all snapshots is the usage of the disk.
 """
 
 import errno
@@ -16,29 +16,29 @@ from typing import NamedTuple
 import msgspec
 
 from bayplan.images.layers.apply import LayerApplier
-from bayplan.images.layers.streams import LayerStream, Limits
+from bayplan.images.layers.streams import LayerStream, UnpackLimits
 from bayplan.images.registry.errors import IntegrityError, PullError, storage_error
 
 _BLOCK = 512
 
 
-class Usage(NamedTuple):
-    """What something occupies on the disk."""
+class StoreUsage(NamedTuple):
+    """Disk usage in bytes and inodes."""
 
     bytes: int = 0
     inodes: int = 0
 
-    def __add__(self, other: object) -> "Usage":
-        if not isinstance(other, Usage):
+    def __add__(self, other: object) -> "StoreUsage":
+        if not isinstance(other, StoreUsage):
             return NotImplemented
-        return Usage(self.bytes + other.bytes, self.inodes + other.inodes)
+        return StoreUsage(self.bytes + other.bytes, self.inodes + other.inodes)
 
-    def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(self.bytes - other.bytes, self.inodes - other.inodes)
+    def __sub__(self, other: "StoreUsage") -> "StoreUsage":
+        return StoreUsage(self.bytes - other.bytes, self.inodes - other.inodes)
 
 
 def clone(source: str, target: str) -> set[int]:
-    """Copy a tree by hard links; say which inodes are shared."""
+    """Copy a tree by hard links; return the shared inodes."""
     shared: set[int] = set()
     made: list[tuple[str, str]] = []
     for directory, entries in _directories(source):
@@ -55,8 +55,8 @@ def clone(source: str, target: str) -> set[int]:
     return shared
 
 
-def measure(root: str, shared: set[int]) -> Usage:
-    """Count what a tree occupies besides its shared files."""
+def measure(root: str, shared: set[int]) -> StoreUsage:
+    """Return the disk usage of a tree without its shared files."""
     seen: set[int] = set(shared)
     total = _occupied(os.lstat(root))
     for _, entries in _directories(root):
@@ -70,8 +70,8 @@ def measure(root: str, shared: set[int]) -> Usage:
     return total
 
 
-def _occupied(status: os.stat_result) -> Usage:
-    return Usage(status.st_blocks * _BLOCK, 1)
+def _occupied(status: os.stat_result) -> StoreUsage:
+    return StoreUsage(status.st_blocks * _BLOCK, 1)
 
 
 def _directories(root: str) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
@@ -91,7 +91,7 @@ def _link(source: str, target: str) -> bool:
     except OSError as error:
         if error.errno not in {errno.EMLINK, errno.EPERM}:
             raise
-        # The file has as many names as its file system allows, or links are forbidden here.
+        # The file has the maximum number of links, or links are not permitted.
         shutil.copy2(source, target, follow_symlinks=False)
         return False
     return True
@@ -109,17 +109,17 @@ _HOSTILE = frozenset((errno.ENAMETOOLONG, errno.EINVAL, errno.ELOOP, errno.ENOTD
 
 
 class LayerJob(msgspec.Struct, frozen=True):
-    """One layer to unpack."""
+    """A layer to unpack."""
 
     blob: Path
     diff_id: str
-    parent: Path | None  # the chain below, complete
+    parent: Path | None  # the parent snapshot
     target: Path  # an empty directory to fill
-    limits: Limits = Limits()
+    limits: UnpackLimits = UnpackLimits()
 
 
-def unpack(job: LayerJob, stop: threading.Event) -> Usage:
-    """Fill the target with the parent's tree and the layer on top; say what it occupies."""
+def unpack(job: LayerJob, stop: threading.Event) -> StoreUsage:
+    """Fill the target with the parent's tree and the layer; return its disk usage."""
     try:
         shared = clone(str(job.parent), str(job.target)) if job.parent else set()
         with job.blob.open("rb") as file:
@@ -135,17 +135,17 @@ def unpack(job: LayerJob, stop: threading.Event) -> Usage:
         raise _kind(error)(f"layer {job.diff_id} cannot be unpacked: {reason}") from error
 
 
-def content_digest(blob: Path, limits: Limits, stop: threading.Event) -> str:
-    """Say what a layer's blob expands to, without unpacking it."""
+def content_digest(blob: Path, limits: UnpackLimits, stop: threading.Event) -> str:
+    """Return the diff id of a layer's blob, without unpacking it."""
     with blob.open("rb") as file:
         allowed = limits.expanded(blob.stat().st_size)
         return LayerStream(file, allowed, stop).digest()
 
 
 def check_content(actual: str, diff_id: str) -> None:
-    """Raise unless a layer expands to what its image says."""
+    """Raise IntegrityError unless a layer has the diff id of its image's config."""
     if actual != diff_id:
-        raise IntegrityError(f"a layer unpacks to {actual}, its image says {diff_id}")
+        raise IntegrityError(f"a layer has the diff id {actual}, its image's config {diff_id}")
 
 
 def _kind(error: OSError) -> type[PullError]:

@@ -1,1 +1,1 @@
-"""The kubelet's half of images: a pod's images on its node, for its runtime class."""
+"""The image manager: pulls a pod's images for its runtime class, as the kubelet does."""

@@ -1,4 +1,4 @@
-"""Why an image is not there, by the names that the kubelet shows in a container's status."""
+"""Why an image is not present, by the reasons that the kubelet shows in a container's status."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class ImageError(Exception):
-    """A container has to wait; `reason` is what its status says."""
+    """A container has to wait for its image; `reason` is that of its status."""
 
     reason: ClassVar[str]
 
@@ -16,19 +16,19 @@ class ImageError(Exception):
 
 
 class InvalidImageNameError(ImageError):
-    """The name cannot be read."""
+    """The image name is not valid."""
 
     reason = "InvalidImageName"
 
 
 class ImageInspectError(ImageError):
-    """The runtime cannot say whether it holds the image."""
+    """The runtime cannot report whether the image is present."""
 
     reason = "ImageInspectError"
 
 
 class ErrImageNeverPullError(ImageError):
-    """The image is not there (or not for this pod), and may not be pulled."""
+    """The image is not present (or not for this pod), and may not be pulled."""
 
     reason = "ErrImageNeverPull"
 
@@ -40,19 +40,19 @@ class ErrImagePullError(ImageError):
 
 
 class RegistryUnavailableError(ImageError):
-    """The runtime says that the registry does not answer."""
+    """The runtime reports that the registry is not available."""
 
     reason = "RegistryUnavailable"
 
 
 class SignatureValidationFailedError(ImageError):
-    """The runtime says that the image's signature is not good."""
+    """The runtime reports that the image's signature is not valid."""
 
     reason = "SignatureValidationFailed"
 
 
 class ImagePullBackOffError(ImageError):
-    """The pull failed before, and it is too early to try again."""
+    """The pull failed before, and its back-off has not ended."""
 
     reason = "ImagePullBackOff"
 
@@ -77,7 +77,7 @@ _BY_PREFIX: dict[str, tuple[type[ImageError], str]] = {
 
 
 def pull_error(image: str, problem: str) -> ImageError:
-    """The error of a failed pull; runtimes put the special ones' names first."""
+    """Return the error of a failed pull; runtimes prefix special ones with their reason."""
     for prefix, (kind, sentence) in _BY_PREFIX.items():
         if problem.startswith(prefix):
             rest = problem.removeprefix(prefix)

@@ -1,7 +1,7 @@
-"""What the image manager counts: the kubelet's names where it has them, and images by handler.
+"""Metrics of the image manager: the kubelet's where it has them, and images by handler.
 
-The counters live in the registry that is handed in, so that two managers in one process, or two
-tests, do not share them.
+The registry is passed in, so that two managers in one process, or two
+tests, do not share metrics.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _SECONDS = (1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 
 
 
 def size_bucket(size: int) -> str:
-    """The label of an image's size; a size on a border belongs to the smaller bucket."""
+    """Return the label of an image's size; a size on a border belongs to the smaller bucket."""
     return _SIZES[bisect_left(_LOWER_BOUNDS, size) - 1][1] if size > 0 else "N/A"
 
 
-def _said(answer: bool | None) -> str:
-    return "unknown" if answer is None else str(answer).lower()
+def _label(value: bool | None) -> str:
+    return "unknown" if value is None else str(value).lower()
 
 
 class ImageMetrics:
-    """The metrics of one image manager and its collector."""
+    """The metrics of one image manager and its GC manager."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._ensured = CounterMetric(
@@ -63,7 +63,7 @@ class ImageMetrics:
         )
         self._checks = CounterMetric(
             "kubelet_imagemanager_image_mustpull_checks",
-            "How often credentials were checked for an image that is there, by result.",
+            "Number of credential checks of images that are present, by result.",
             ["result"],
             registry=registry,
         )
@@ -91,18 +91,18 @@ class ImageMetrics:
         )
         self._non_default = Gauge(
             "bayplan_node_images_non_default_runtime_handler",
-            "Number of images on the node that were pulled for another than the default handler.",
+            "Number of images on the node pulled for a handler other than the default one.",
             registry=registry,
         )
         self._clean_up_owed = Gauge(
             "bayplan_node_images_clean_up_owed",
-            "1 while RuntimeClassInImageCriApi was switched and `bayplan images reset` is due.",
+            "1 if RuntimeClassInImageCriApi was switched and `bayplan images reset` is needed.",
             registry=registry,
         )
 
         self._plugin_errors = CounterMetric(
             "kubelet_credential_provider_plugin_errors",
-            "How often a credential provider plugin gave nothing that can be used.",
+            "Number of failed runs of a credential provider plugin.",
             ["plugin_name"],
             registry=registry,
         )
@@ -120,46 +120,46 @@ class ImageMetrics:
         )
 
     def plugin_ran(self, name: str, seconds: float) -> None:
-        """A credential provider plugin was asked, and it took that long."""
+        """Count a run of a credential provider plugin and its duration."""
         self._plugin_seconds.labels(name).observe(seconds)
 
     def plugin_failed(self, name: str) -> None:
-        """A credential provider plugin gave nothing that can be used."""
+        """Count a failed run of a credential provider plugin."""
         self._plugin_errors.labels(name).inc()
 
     def provider_config(self, fingerprint: str) -> None:
-        """This is the configuration of the credential providers."""
+        """Set the hash of the credential providers' configuration."""
         self._provider_config.labels(fingerprint).set(1)
 
     def ensured(self, policy: str, present: bool | None, pull_required: bool | None) -> None:
-        """An ensure-image request has been answered."""
-        self._ensured.labels(policy.lower(), _said(present), _said(pull_required)).inc()
+        """Count an ensure-image request."""
+        self._ensured.labels(policy.lower(), _label(present), _label(pull_required)).inc()
 
     def pulled(self, size: int, seconds: float) -> None:
-        """An image was pulled."""
+        """Count a pulled image."""
         self._pull_seconds.labels(size_bucket(size)).observe(seconds)
 
     def checked(self, result: str) -> None:
-        """The credentials for an image that is there were checked."""
+        """Count a credential check of an image that is present."""
         self._checks.labels(result).inc()
 
     def collected(self, reason: str) -> None:
-        """An image was garbage collected."""
+        """Count a garbage collected image."""
         self._collected.labels(reason).inc()
 
     def records(self, intents: int, pulled: int) -> None:
-        """This many records are on disk."""
+        """Set the number of records on disk."""
         self._intents.set(intents)
         self._records.set(pulled)
 
     def images(self, images: Iterable[Image]) -> None:
-        """These images are on the node."""
+        """Set the number of images on the node."""
         by_handler = Counter(image.handler for image in images)
         self._by_handler.clear()
         for handler, count in by_handler.items():
             self._by_handler.labels(handler).set(count)
         self._non_default.set(sum(count for handler, count in by_handler.items() if handler))
 
-    def clean_up_owed(self, owed: bool) -> None:
-        """Whether a clean-up is due after the gate was switched."""
-        self._clean_up_owed.set(int(owed))
+    def clean_up_owed(self, is_needed: bool) -> None:
+        """Set whether a clean-up is needed after the gate was switched."""
+        self._clean_up_owed.set(int(is_needed))

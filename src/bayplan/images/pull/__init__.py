@@ -1,1 +1,1 @@
-"""Pulling: from a name and a runtime handler to an image that is here whole."""
+"""Pulls of images for a runtime handler: manifest selection, downloads, and unpacking."""

@@ -1,9 +1,9 @@
-"""Bringing content into the store: once each, a few at a time, and how far that has come.
+"""The content fetcher: downloads and unpacks content into the store, with progress.
 
-Content that is here is used only for a repository that has it (`bayplan.images.store.database`);
-any other delivers it as if it were not here. Two pulls that need one blob of one repository, or one
-chain of the same blobs, share the work. What a pull relies on it holds first, so that no removal
-takes it away in between. What a failed pull had received of a blob is left to the next one.
+Stored content is used only for a repository that has it (`bayplan.images.store.database`); another
+repository has to send it. Two pulls of one blob of one repository, or of one snapshot of the same
+blobs, share the work. A pull leases content before it uses it. The partial download of a failed
+pull is resumed by the next one.
 """
 
 import asyncio
@@ -17,27 +17,27 @@ from typing import TypeVar
 
 import msgspec
 
-from bayplan.images.flights import Flights, uninterrupted
-from bayplan.images.handlers import Handler
-from bayplan.images.layers.streams import Limits
+from bayplan.images.handlers import RuntimeHandler
+from bayplan.images.layers.streams import UnpackLimits
 from bayplan.images.layers.unpack import LayerJob, check_content, content_digest, unpack
-from bayplan.images.platforms import Platform, describe
-from bayplan.images.registry.client import Document, RegistryClient, Source
+from bayplan.images.platforms import Platform, describe_platforms
+from bayplan.images.registry.client import ManifestDocument, PullSource, RegistryClient
 from bayplan.images.registry.errors import (
     IntegrityError,
     PlatformError,
     StorageFullError,
     storage_error,
 )
-from bayplan.images.registry.media import OCI_MANIFEST, Descriptor
+from bayplan.images.registry.manifests import OCI_MANIFEST, Descriptor
+from bayplan.images.singleflight import SingleFlight, uninterrupted
 from bayplan.images.store.content import Ingest
-from bayplan.images.store.database import Content, Kind
+from bayplan.images.store.database import ContentKind, ContentRef
 from bayplan.images.store.layout import delete
-from bayplan.images.store.store import Hold, ImageStore
+from bayplan.images.store.store import ContentLease, ImageStore
 
 
-class Phase(enum.StrEnum):
-    """What is happening to a piece of content."""
+class PullPhase(enum.StrEnum):
+    """The phase of a blob in a pull."""
 
     WAITING = "waiting"
     DOWNLOADING = "downloading"
@@ -46,55 +46,55 @@ class Phase(enum.StrEnum):
 
 
 class PullProgress(msgspec.Struct, frozen=True):
-    """One step of one layer or config."""
+    """The progress of a layer or config."""
 
     digest: str
-    phase: Phase
+    phase: PullPhase
     done: int = 0
     total: int = 0
 
 
-Listener = Callable[[PullProgress], None]
+ProgressListener = Callable[[PullProgress], None]
 
 
 def ignore(_progress: PullProgress) -> None:
-    """Draw nothing."""
+    """Ignore progress."""
 
 
-class Pull(msgspec.Struct, frozen=True):
-    """One image for one handler."""
+class ImagePull(msgspec.Struct, frozen=True):
+    """The pull of an image for a handler."""
 
-    source: Source
-    handler: Handler
-    listener: Listener = ignore
+    source: PullSource
+    handler: RuntimeHandler
+    listener: ProgressListener = ignore
 
     @property
     def name(self) -> str:
-        """The image and the handler, as errors name them."""
+        """The image and the handler, for errors."""
         wanted = self.handler.matcher.platform
         return f"{self.source.reference} for runtime handler {self.handler.name!r} ({wanted})"
 
-    def nothing_fits(self, offered: list[Platform]) -> PlatformError:
-        """Say that an image has nothing for the handler, and what it has."""
+    def no_match(self, offered: list[Platform]) -> PlatformError:
+        """Return the error of an image without a manifest for the handler."""
         matcher = self.handler.matcher
         mode = f" under {matcher.isolation} isolation" if matcher.platform.os == "windows" else ""
-        return PlatformError(f"no manifest matches{mode}; on offer: {describe(offered)}")
+        return PlatformError(f"no manifest matches{mode}; available: {describe_platforms(offered)}")
 
 
 _UNPACKERS = 4
 _Result = TypeVar("_Result")
 
 
-class Contents:
-    """The store's supply, from registries."""
+class ContentFetcher:
+    """Fetches manifests and blobs from registries into a store, and unpacks layers."""
 
     def __init__(
-        self, store: ImageStore, registry: RegistryClient, downloads: int, limits: Limits
+        self, store: ImageStore, registry: RegistryClient, downloads: int, limits: UnpackLimits
     ) -> None:
         self._store = store
         self._registry = registry
         self._limits = limits
-        self._flights: Flights[tuple[Content, object]] = Flights()
+        self._flights: SingleFlight[tuple[ContentRef, object]] = SingleFlight()
         self._slots = asyncio.Semaphore(downloads)
         self._threads = ThreadPoolExecutor(_UNPACKERS, thread_name_prefix="unpack")
 
@@ -102,77 +102,85 @@ class Contents:
         """Wait for the threads to end."""
         self._threads.shutdown()
 
-    async def document(self, source: Source, target: str, hold: Hold) -> Document:
-        """Get a manifest or index, from the store if it is there."""
-        blob = Content(Kind.BLOB, target)
-        hold.add(blob)
-        home, known = source.reference.repository, self._store.provenance
-        if self._store.has(blob) and known.is_proved(target, home):
-            return Document(target, "", self._store.content.read(target))
+    async def document(
+        self, source: PullSource, target: str, lease: ContentLease
+    ) -> ManifestDocument:
+        """Return a manifest or index, from the store if it is there."""
+        blob = ContentRef(ContentKind.BLOB, target)
+        lease.add(blob)
+        repository, known = source.reference.repository, self._store.provenance
+        if self._store.has(blob) and known.is_proved(target, repository):
+            return ManifestDocument(target, "", self._store.content.read(target))
         document = await self._registry.document(source, target)
-        blob = Content(Kind.BLOB, document.digest)
-        hold.add(blob)
+        blob = ContentRef(ContentKind.BLOB, document.digest)
+        lease.add(blob)
         size = len(document.data)
         self._store.content.put(Descriptor(OCI_MANIFEST, document.digest, size), document.data)
-        known.prove(document.digest, home)
+        known.prove(document.digest, repository)
         return document
 
     async def blob(
-        self, source: Source, descriptor: Descriptor, hold: Hold, listener: Listener
+        self,
+        source: PullSource,
+        descriptor: Descriptor,
+        lease: ContentLease,
+        listener: ProgressListener,
     ) -> None:
-        """Get a config or layer into the store."""
-        blob = Content(Kind.BLOB, descriptor.digest)
-        hold.add(blob)
-        if not await self._at_hand(source, blob):
-            listener(PullProgress(descriptor.digest, Phase.WAITING, 0, descriptor.size))
+        """Download a config or layer into the store, if necessary."""
+        blob = ContentRef(ContentKind.BLOB, descriptor.digest)
+        lease.add(blob)
+        if not await self._is_stored(source, blob):
+            listener(PullProgress(descriptor.digest, PullPhase.WAITING, 0, descriptor.size))
             work = lambda: self._download(source, descriptor, listener)  # noqa: E731
             await self._flights.run((blob, source.reference.repository), work)
         if self._store.content.size(descriptor.digest) != descriptor.size:
             raise IntegrityError(f"{descriptor.digest} is not of {descriptor.size} bytes")
-        listener(PullProgress(descriptor.digest, Phase.DONE, descriptor.size, descriptor.size))
+        listener(PullProgress(descriptor.digest, PullPhase.DONE, descriptor.size, descriptor.size))
 
-    async def _at_hand(self, source: Source, blob: Content) -> bool:
-        """Say whether a blob is here, and the source's repository has it too."""
-        known, home = self._store.provenance, source.reference.repository
+    async def _is_stored(self, source: PullSource, blob: ContentRef) -> bool:
+        """Return whether a blob is stored and the source's repository has it."""
+        known, repository = self._store.provenance, source.reference.repository
         if not self._store.has(blob):
             return False
-        if not known.is_proved(blob.digest, home):
-            # What a registry once sent it can be asked about; of all else it could tell anything.
-            sent = known.is_known_to(blob.digest, home.registry)
+        if not known.is_proved(blob.digest, repository):
+            # A registry is believed only about blobs that it has sent before.
+            sent = known.is_known_to(blob.digest, repository.registry)
             if not sent or not await self._registry.holds(source, blob.digest):
                 return False
-            known.prove(blob.digest, home)
+            known.prove(blob.digest, repository)
         return self._store.has(blob)
 
-    async def _download(self, source: Source, descriptor: Descriptor, listener: Listener) -> None:
-        def heard(received: int) -> None:
+    async def _download(
+        self, source: PullSource, descriptor: Descriptor, listener: ProgressListener
+    ) -> None:
+        def report(received: int) -> None:
             digest, size = descriptor.digest, descriptor.size
-            listener(PullProgress(digest, Phase.DOWNLOADING, received, size))
+            listener(PullProgress(digest, PullPhase.DOWNLOADING, received, size))
 
-        store, home = self._store, source.reference.repository
+        store, repository = self._store, source.reference.repository
         async with self._slots:
-            with store.partials.receiving(descriptor.digest, home) as path:
+            with store.partials.receiving(descriptor.digest, repository) as path:
                 try:
-                    await self._receive(source, descriptor, Ingest(path, descriptor, heard))
+                    await self._receive(source, descriptor, Ingest(path, descriptor, report))
                 except OSError as error:
                     kind = storage_error(error)
                     raise kind(f"cannot keep {descriptor.digest}: {error}") from error
-            store.provenance.prove(descriptor.digest, home)
+            store.provenance.prove(descriptor.digest, repository)
 
-    async def _receive(self, source: Source, descriptor: Descriptor, ingest: Ingest) -> None:
+    async def _receive(self, source: PullSource, descriptor: Descriptor, ingest: Ingest) -> None:
         try:
             await uninterrupted(asyncio.to_thread(ingest.resume))
-            await self._make_room(descriptor, descriptor.size - ingest.received)
+            await self._ensure_space(descriptor, descriptor.size - ingest.received)
             await self._registry.blob(source, descriptor, ingest)
-            self._store.content.keep_also(ingest, descriptor.digest)
+            self._store.content.link(ingest, descriptor.digest)
         except IntegrityError:
             ingest.discard()
             raise
         finally:
             ingest.close()
 
-    async def _make_room(self, descriptor: Descriptor, wanted: int) -> None:
-        """Refuse what cannot fit before it fills the disk for everybody else."""
+    async def _ensure_space(self, descriptor: Descriptor, wanted: int) -> None:
+        """Raise StorageFullError if a blob does not fit on the disk."""
         if wanted > (free := self._free()):
             await self._store.trim(everything=True)
             free = self._free()
@@ -182,30 +190,34 @@ class Contents:
     def _free(self) -> int:
         return shutil.disk_usage(self._store.layout.root).free
 
-    async def chain(self, chain_id: str, layer: Descriptor, job: LayerJob, hold: Hold) -> None:
-        """Get a layer unpacked on top of the chain below it.
+    async def snapshot(
+        self, chain_id: str, layer: Descriptor, job: LayerJob, lease: ContentLease
+    ) -> None:
+        """Unpack a layer on top of its parent snapshot, if necessary.
 
-        A chain that is here is used only if the layer truly is what the chain was made of: an
-        image can claim any content for its layers.
+        A stored snapshot is used only if the layer's blob has its diff id: an image can claim any
+        diff id for its layers.
         """
-        chain = Content(Kind.CHAIN, chain_id)
-        hold.add(chain)
-        if not self._store.has(chain):
+        snapshot = ContentRef(ContentKind.SNAPSHOT, chain_id)
+        lease.add(snapshot)
+        if not self._store.has(snapshot):
             work = lambda: self._unpack(chain_id, layer.digest, job)  # noqa: E731
-            await self._flights.run((chain, layer.digest), work)
+            await self._flights.run((snapshot, layer.digest), work)
         elif self._store.provenance.content_of(layer.digest) is None:
-            blob = Content(Kind.BLOB, layer.digest)
-            await self._flights.run((blob, "content"), lambda: self._look_into(layer.digest, job))
+            blob = ContentRef(ContentKind.BLOB, layer.digest)
+            await self._flights.run(
+                (blob, "content"), lambda: self._compute_diff_id(layer.digest, job)
+            )
         check_content(self._store.provenance.content_of(layer.digest) or "nothing", job.diff_id)
 
     def layer_job(self, layer: Descriptor, diff_id: str, parent: str | None) -> LayerJob:
-        """Describe the unpacking of a layer whose blob is in the store."""
-        below = self._store.chains.path(parent) if parent else None
+        """Return the unpack job of a layer whose blob is in the store."""
+        below = self._store.snapshots.path(parent) if parent else None
         blob = self._store.content.path(layer.digest)
         return LayerJob(blob, diff_id, below, self._store.layout.scratch(), self._limits)
 
-    async def _look_into(self, digest: str, job: LayerJob) -> None:
-        """See what a layer expands to, without unpacking it."""
+    async def _compute_diff_id(self, digest: str, job: LayerJob) -> None:
+        """Compute and record the diff id of a layer, without unpacking it."""
         content = await self._in_thread(partial(content_digest, job.blob, job.limits))
         self._store.provenance.unpacks_to(digest, content)
 
@@ -213,14 +225,14 @@ class Contents:
         job.target.mkdir(mode=0o755)
         try:
             usage = await self._in_thread(partial(unpack, job))
-            if not self._store.chains.has(chain_id):
-                self._store.chains.keep(job.target, chain_id, usage)
+            if not self._store.snapshots.has(chain_id):
+                self._store.snapshots.keep(job.target, chain_id, usage)
             self._store.provenance.unpacks_to(digest, job.diff_id)
         finally:
             await asyncio.to_thread(delete, job.target)
 
     async def _in_thread(self, work: Callable[[threading.Event], _Result]) -> _Result:
-        """Work in a thread; it cannot be cancelled, but is told, and has ended after this."""
+        """Work in a thread; on cancellation set its stop event and wait for its end."""
         stop = threading.Event()
         running = asyncio.get_running_loop().run_in_executor(self._threads, work, stop)
         try:

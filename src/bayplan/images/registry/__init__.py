@@ -1,1 +1,1 @@
-"""Talking to OCI registries: references, credentials, mirrors, tokens, and verified downloads."""
+"""Clients of OCI registries: hosts, credentials, tokens, manifests and verified downloads."""

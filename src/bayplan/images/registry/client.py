@@ -1,7 +1,7 @@
-"""A registry with its mirrors, as the puller sees it: resolve names, read documents, fetch blobs.
+"""The registry client, with mirrors: resolve tags, get manifests and indexes, download blobs.
 
-Every question goes to the hosts in turn until one answers well; the last host is the registry
-itself, and its error is the one reported. Documents are verified here; blobs by their sink.
+Every request is sent to the hosts in order until one succeeds; the last host is the registry
+itself, whose error is reported. Manifests are verified here; blobs by their sink.
 """
 
 import asyncio
@@ -15,41 +15,41 @@ from typing import Protocol, TypeVar
 import aiohttp
 import msgspec
 
-from bayplan.images.registry.credentials import Credentials, Keyring
-from bayplan.images.registry.download import Opener, Pace, Sink, download
+from bayplan.images.registry.credentials import Keyring, RegistryCredentials
+from bayplan.images.registry.download import BlobSink, BodyOpener, MinimumRate, download
 from bayplan.images.registry.errors import (
+    ImageNotFoundError,
     IntegrityError,
-    NotFoundError,
     PullError,
     Retrier,
     TransientError,
 )
-from bayplan.images.registry.hosts import Host, hosts_for
-from bayplan.images.registry.media import ACCEPT, MANIFEST_LIMIT, Descriptor
-from bayplan.images.registry.transport import Request, Transport
+from bayplan.images.registry.hosts import RegistryHost, hosts_for
+from bayplan.images.registry.manifests import ACCEPT, MANIFEST_LIMIT, Descriptor
+from bayplan.images.registry.transport import RegistryRequest, RegistryTransport
 from bayplan.kube.imagereferences import DEFAULT_REGISTRY, ImageReference, is_digest
 
-_ADDRESS_LIMIT = 5
+_URL_LIMIT = 5
 _Result = TypeVar("_Result")
 
 
-class Login(msgspec.Struct, frozen=True):
-    """The credentials a pull may use, and for whom."""
+class RegistryLogin(msgspec.Struct, frozen=True):
+    """The credentials of a pull, and the host they are for."""
 
-    credentials: Credentials | None = None  # as the request gave them
+    credentials: RegistryCredentials | None = None  # as the request gave them
     server: str = ""  # the only host they are for; empty means the image's registry
-    keyring: Keyring[Credentials] = Keyring()
+    keyring: Keyring[RegistryCredentials] = Keyring()
 
-    def for_host(self, host: Host, reference: ImageReference) -> Credentials | None:
-        """Choose what to show a host; mirrors never see what is the registry's."""
-        if self.credentials and self._meant_for(host, reference):
+    def for_host(self, host: RegistryHost, reference: ImageReference) -> RegistryCredentials | None:
+        """Return the credentials for a host; mirrors never get the registry's."""
+        if self.credentials and self._is_for(host, reference):
             return self.credentials
         name = host.authority if host.mirror else reference.registry
         return next(filter(None, self.keyring.lookup(name, reference.path)), None)
 
-    def _meant_for(self, host: Host, reference: ImageReference) -> bool:
+    def _is_for(self, host: RegistryHost, reference: ImageReference) -> bool:
         server = self.server.partition("://")[2] if "://" in self.server else self.server
-        # A port that goes without saying is the same as one that is said.
+        # The default port may be given or left out.
         server, authority, registry = (
             name.partition("/")[0].removesuffix(host.default_port)
             for name in (server, host.authority, reference.registry)
@@ -60,165 +60,176 @@ class Login(msgspec.Struct, frozen=True):
         return server in {"", registry, authority} | aliases
 
 
-class Source(msgspec.Struct, frozen=True):
-    """An image's name, and how to log in where it lives."""
+class PullSource(msgspec.Struct, frozen=True):
+    """An image reference, and the login for its registry."""
 
     reference: ImageReference
-    login: Login = Login()
+    login: RegistryLogin = RegistryLogin()
 
     def request(
-        self, method: str, host: Host, path: str, headers: dict[str, str] | None = None
-    ) -> Request:
-        """Ask a host for something of this image's repository."""
+        self, method: str, host: RegistryHost, path: str, headers: dict[str, str] | None = None
+    ) -> RegistryRequest:
+        """Return a request to a host for a path of this image's repository."""
         repository = self.reference.path
         credentials = self.login.for_host(host, self.reference)
         query = {"ns": self.reference.registry} if host.mirror else {}
         path = f"{repository}/{path}"
-        return Request(method, host, repository, path, credentials, headers or {}, query)
+        return RegistryRequest(method, host, repository, path, credentials, headers or {}, query)
 
 
-class Document(msgspec.Struct, frozen=True):
-    """A manifest or index, verified."""
+class ManifestDocument(msgspec.Struct, frozen=True):
+    """A verified manifest or index."""
 
     digest: str
     media_type: str
     data: bytes
 
 
-class VerifyingSink(Sink, Protocol):
-    """A sink that knows what it should have received."""
+class VerifyingBlobSink(BlobSink, Protocol):
+    """A sink that verifies the digest of its content."""
 
     def verify(self) -> None:
         """Raise if the bytes are not those of the digest."""
 
 
 class RegistryClient:
-    """Asks registries, through mirrors where there are any."""
+    """A client of registries, through mirrors where there are any."""
 
     def __init__(
         self,
-        transport: Transport,
+        transport: RegistryTransport,
         retrier: Retrier,
-        pace: Pace,
+        minimum_rate: MinimumRate,
         hosts_directory: Path | None = None,
     ) -> None:
         self._transport = transport
         self._retrier = retrier
-        self._pace = pace
+        self._minimum_rate = minimum_rate
         self._hosts_directory = hosts_directory
 
-    async def resolve(self, source: Source) -> str | None:
-        """Ask which digest a name stands for; nothing if the registry does not say.
+    async def resolve(self, source: PullSource) -> str | None:
+        """Return the digest of a reference; None if the registry does not report it.
 
-        A digest is asked for as well: content that is here already must not open to who could not
-        have it from the registry, in that repository and with those credentials.
+        A digest is resolved as well: content of the store must only be used with credentials that
+        the registry accepts for that repository.
         """
         reference = source.reference
 
-        async def ask(host: Host) -> str | None:
+        async def send(host: RegistryHost) -> str | None:
             path = f"manifests/{reference.target}"
             request = source.request("HEAD", host, path, {"Accept": ACCEPT})
             async with self._in_time(path), self._transport.send(request) as response:
                 digest = reference.digest or response.headers.get("Docker-Content-Digest", "")
                 return digest if is_digest(digest) else None
 
-        return await self._each_host(source, "resolve", ask)
+        return await self._each_host(source, "resolve", send)
 
-    async def document(self, source: Source, target: str) -> Document:
-        """Fetch a manifest or index by tag or digest."""
+    async def document(self, source: PullSource, target: str) -> ManifestDocument:
+        """Get a manifest or index by tag or digest."""
 
-        async def ask(host: Host) -> Document:
+        async def send(host: RegistryHost) -> ManifestDocument:
             request = source.request("GET", host, f"manifests/{target}", {"Accept": ACCEPT})
             async with self._in_time(target), self._transport.send(request) as response:
                 data = await _bounded(response, target)
                 media_type = response.headers.get("Content-Type", "")
-                return Document(_verified(data, target), media_type, data)
+                return ManifestDocument(_verified(data, target), media_type, data)
 
-        return await self._each_host(source, "pull" if is_digest(target) else "resolve", ask)
+        return await self._each_host(source, "pull" if is_digest(target) else "resolve", send)
 
-    async def holds(self, source: Source, digest: str) -> bool:
-        """Ask whether the image's repository has a blob; whoever cannot say has none."""
+    async def holds(self, source: PullSource, digest: str) -> bool:
+        """Return whether the image's repository has a blob; False if that cannot be found out."""
 
-        async def ask(host: Host) -> bool:
+        async def send(host: RegistryHost) -> bool:
             request = source.request("HEAD", host, f"blobs/{digest}")
             async with self._in_time(digest), self._transport.send(request):
                 return True
 
         try:
-            return await self._each_host(source, "pull", ask)
+            return await self._each_host(source, "pull", send)
         except PullError:
             return False
 
-    async def blob(self, source: Source, descriptor: Descriptor, sink: VerifyingSink) -> None:
-        """Stream a blob into a sink; foreign layers from their own addresses if need be."""
+    async def blob(
+        self, source: PullSource, descriptor: Descriptor, sink: VerifyingBlobSink
+    ) -> None:
+        """Download a blob into a sink; foreign layers from their own URLs if necessary."""
 
-        async def ask(host: Host) -> None:
+        async def send(host: RegistryHost) -> None:
             path = f"blobs/{descriptor.digest}"
-            await self._stream(
+            await self._download(
                 lambda headers: self._transport.send(source.request("GET", host, path, headers)),
                 descriptor,
                 sink,
             )
 
         try:
-            await self._each_host(source, "pull", ask)
-        except NotFoundError:
+            await self._each_host(source, "pull", send)
+        except ImageNotFoundError:
             if not descriptor.urls:
                 raise
             await self._foreign(source, descriptor, sink)
 
-    async def _foreign(self, source: Source, descriptor: Descriptor, sink: VerifyingSink) -> None:
-        # A manifest's addresses may lead where a redirect of its registry could.
+    async def _foreign(
+        self, source: PullSource, descriptor: Descriptor, sink: VerifyingBlobSink
+    ) -> None:
+        # A manifest's URLs are allowed where a redirect of its registry would be.
         base = self._hosts(source.reference.registry)[-1].base
-        failure: PullError = NotFoundError(f"{descriptor.digest} has no address over HTTP")
-        for url in descriptor.urls[:_ADDRESS_LIMIT]:
+        failure: PullError = ImageNotFoundError(f"{descriptor.digest} has no HTTP URL")
+        for url in descriptor.urls[:_URL_LIMIT]:
             if not url.startswith(("https://", "http://")):
                 continue
             try:
-                return await self._stream(self._foreign_opener(base, url), descriptor, sink)
+                return await self._download(self._foreign_opener(base, url), descriptor, sink)
             except PullError as error:
                 failure = error
         raise failure
 
-    def _foreign_opener(self, base: str, url: str) -> Opener:
-        request = Request("GET", Host(base), "", url)
+    def _foreign_opener(self, base: str, url: str) -> BodyOpener:
+        request = RegistryRequest("GET", RegistryHost(base), "", url)
         return lambda headers: self._transport.send(
             msgspec.structs.replace(request, headers=headers)
         )
 
-    async def _stream(self, opener: Opener, descriptor: Descriptor, sink: VerifyingSink) -> None:
-        """Deliver the rest; if the whole is wrong, what was there may have been: once more."""
+    async def _download(
+        self, opener: BodyOpener, descriptor: Descriptor, sink: VerifyingBlobSink
+    ) -> None:
+        """Download the rest; if the digest is wrong after a resume, download all once more."""
         continued = sink.received > 0
         try:
-            await self._deliver(opener, descriptor, sink)
+            await self._download_once(opener, descriptor, sink)
         except IntegrityError:
             sink.restart()
             if not continued:
                 raise
-            await self._deliver(opener, descriptor, sink)
+            await self._download_once(opener, descriptor, sink)
 
-    async def _deliver(self, opener: Opener, descriptor: Descriptor, sink: VerifyingSink) -> None:
-        await download(opener, sink, descriptor.size, self._retrier, self._pace)
+    async def _download_once(
+        self, opener: BodyOpener, descriptor: Descriptor, sink: VerifyingBlobSink
+    ) -> None:
+        await download(opener, sink, descriptor.size, self._retrier, self._minimum_rate)
         sink.verify()
 
     @contextlib.asynccontextmanager
     async def _in_time(self, target: str) -> AsyncIterator[None]:
-        """Bound what a server may drip: the whole of a small answer, not only its next byte."""
+        """Limit the time of a whole small response, against servers that send slowly."""
         seconds = self._transport.timeouts.document
         try:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise TransientError(f"no whole answer about {target} in {seconds:g} s") from None
+            raise TransientError(f"no complete response for {target} in {seconds:g} s") from None
 
-    def _hosts(self, registry: str) -> list[Host]:
+    def _hosts(self, registry: str) -> list[RegistryHost]:
         try:
             return hosts_for(registry, self._hosts_directory)
         except (ValueError, OSError) as error:
-            raise PullError(f"the mirrors of {registry} cannot be read: {error}") from error
+            raise PullError(f"the hosts file of {registry} cannot be read: {error}") from error
 
     async def _each_host(
-        self, source: Source, capability: str, ask: Callable[[Host], Awaitable[_Result]]
+        self,
+        source: PullSource,
+        capability: str,
+        send: Callable[[RegistryHost], Awaitable[_Result]],
     ) -> _Result:
         registry = source.reference.registry
         failures: list[PullError] = []
@@ -226,11 +237,11 @@ class RegistryClient:
             if capability not in host.capabilities:
                 continue
             try:
-                return await self._retrier.run(partial(ask, host))
+                return await self._retrier.run(partial(send, host))
             except PullError as error:
                 failures.append(error)
         if not failures:
-            raise PullError(f"no host of {registry} is allowed to {capability}")
+            raise PullError(f"no host of {registry} has the capability {capability}")
         for mirror_failure in failures[:-1]:
             failures[-1].add_note(f"before that, a mirror: {mirror_failure}")
         raise failures[-1]

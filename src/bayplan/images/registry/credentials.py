@@ -1,8 +1,8 @@
 """Credentials for registries: Docker's configuration files and Kubernetes' pull secrets.
 
-Both hold JSON of the same form: entries by registry, where a key may carry a scheme, a path prefix
-and `*` in the host's labels. `lookup` gives the credentials for a repository, the longest key
-first, which is the order in which they are to be tried. Passwords never appear in a `repr`.
+Both are JSON of the same form: entries by registry, where a key may have a scheme, a path prefix
+and `*` in the host's labels. `lookup` returns the credentials for a repository, the longest key
+first, in the order in which they are tried. Passwords never appear in a `repr`.
 """
 
 import base64
@@ -20,8 +20,8 @@ _SIZE_LIMIT = 1024 * 1024
 _T = TypeVar("_T")
 
 
-class Credentials(msgspec.Struct, frozen=True):
-    """How to log in to a registry."""
+class RegistryCredentials(msgspec.Struct, frozen=True):
+    """Credentials for a registry."""
 
     username: str = ""
     password: str = ""
@@ -32,12 +32,12 @@ class Credentials(msgspec.Struct, frozen=True):
         return bool(self.username or self.identity_token or self.registry_token)
 
     def __repr__(self) -> str:
-        return f"Credentials(username={self.username!r}, …)"
+        return f"RegistryCredentials(username={self.username!r}, …)"
 
     __str__ = __repr__
 
     def basic(self) -> str:
-        """Give the value of a Basic authorization header."""
+        """Return the value of a Basic authorization header."""
         joined = f"{self.username}:{self.password}".encode()
         return f"Basic {base64.b64encode(joined).decode()}"
 
@@ -51,12 +51,12 @@ class DockerEntry(msgspec.Struct, frozen=True):
     identitytoken: str = ""
     registrytoken: str = ""
 
-    def credentials(self) -> Credentials:
+    def credentials(self) -> RegistryCredentials:
         """Decode the entry."""
         username, password = self.username, self.password
         if self.auth:
             username, password = decode_auth(self.auth)
-        return Credentials(username, password, self.identitytoken, self.registrytoken)
+        return RegistryCredentials(username, password, self.identitytoken, self.registrytoken)
 
     def __repr__(self) -> str:
         return "DockerEntry(…)"
@@ -68,24 +68,24 @@ class _DockerConfig(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Keyring(Generic[_T]):
-    """Credentials of some form by registry key, in the order they were given."""
+    """Credentials by registry key, in the order of their files."""
 
     entries: tuple[tuple[tuple[str, str], _T], ...] = ()
 
     @classmethod
     def of(cls, entries: Iterable[tuple[str, _T]]) -> "Keyring[_T]":
-        """Make a keyring of one file's entries."""
+        """Return the keyring of one file's entries."""
         return cls(tuple((split_key(key), found) for key, found in entries))
 
     def __add__(self, other: "Keyring[_T]") -> "Keyring[_T]":
         return Keyring(self.entries + other.entries)
 
     def lookup(self, host: str, path: str) -> list[_T]:
-        """List the credentials to try for a repository, the most specific first, each once."""
-        fitting = [(key, found) for key, found in self.entries if key_fits(key, host, path)]
+        """Return the credentials to try for a repository, the most specific first."""
+        matching = [(key, found) for key, found in self.entries if key_matches(key, host, path)]
         # `quay.io/team` before `quay.io`; the sort is stable for keys of the same path.
-        fitting.sort(key=lambda hit: len(hit[0][1]), reverse=True)
-        return list(dict.fromkeys(found for _, found in fitting))
+        matching.sort(key=lambda hit: len(hit[0][1]), reverse=True)
+        return list(dict.fromkeys(found for _, found in matching))
 
 
 def decode_auth(auth: str) -> tuple[str, str]:
@@ -102,12 +102,12 @@ def decode_auth(auth: str) -> tuple[str, str]:
     return username, password.rstrip("\0")
 
 
-def read_docker_config(data: bytes, place: str) -> list[tuple[str, Credentials]]:
-    """Read `.dockerconfigjson` (or Docker's config.json): entries under `auths`."""
+def read_docker_config(data: bytes, place: str) -> list[tuple[str, RegistryCredentials]]:
+    """Read `.dockerconfigjson` or Docker's config.json: entries under `auths`."""
     return _entries(_decode(data, _DockerConfig, place).auths, place)
 
 
-def read_legacy_docker_config(data: bytes, place: str) -> list[tuple[str, Credentials]]:
+def read_legacy_docker_config(data: bytes, place: str) -> list[tuple[str, RegistryCredentials]]:
     """Read `.dockercfg`: the entries themselves."""
     return _entries(_decode(data, dict[str, DockerEntry], place), place)
 
@@ -122,7 +122,7 @@ def _decode(data: bytes, kind: type[_T], place: str) -> _T:
         raise ValueError(f"{place}: not a Docker configuration in JSON") from None
 
 
-def _entries(auths: dict[str, DockerEntry], place: str) -> list[tuple[str, Credentials]]:
+def _entries(auths: dict[str, DockerEntry], place: str) -> list[tuple[str, RegistryCredentials]]:
     found = []
     for key, entry in auths.items():
         try:
@@ -133,16 +133,16 @@ def _entries(auths: dict[str, DockerEntry], place: str) -> list[tuple[str, Crede
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Split an entry's key into host and path, without what says nothing."""
+    """Split an entry's key into host and path, without scheme and API version."""
     host, _, path = key.partition("://")[2].partition("/") if "://" in key else key.partition("/")
     if host in {"index.docker.io", "registry-1.docker.io"}:
         host = DEFAULT_REGISTRY
-    # Docker's own key for its hub ends in an API version that is no path of a repository.
+    # Docker's key for Docker Hub ends in an API version, which is not a repository's path.
     return host, "" if path.strip("/") in {"v1", "v2"} else path.strip("/")
 
 
-def key_fits(key: tuple[str, str], host: str, path: str) -> bool:
-    """Say whether an entry is for a repository."""
+def key_matches(key: tuple[str, str], host: str, path: str) -> bool:
+    """Return whether an entry matches a repository."""
     wanted, prefix = key
     if prefix and path != prefix and not path.startswith(f"{prefix}/"):
         return False

@@ -1,8 +1,8 @@
-"""Streaming one blob to where it is kept, through cut connections and slow servers.
+"""Downloading a blob into a sink, with resumption after cut connections.
 
-A body that breaks off is resumed with a Range request from the byte that is missing. A server that
-does not understand ranges sends the whole again, and we start over. A server that drips slower than
-the pace is treated as broken. The sink verifies; this module only delivers.
+A cut download is resumed with a Range request. If the server does not support ranges it sends the
+whole blob, and the download starts over. A server that is slower than the minimum rate is treated
+as failed. The sink verifies the content.
 """
 
 import asyncio
@@ -18,34 +18,36 @@ from bayplan.images.registry.errors import IntegrityError, Retrier, TransientErr
 
 _STEP = 64 * 1024
 _WRITE = 1024 * 1024
-Opener = Callable[[dict[str, str]], AbstractAsyncContextManager[aiohttp.ClientResponse]]
+BodyOpener = Callable[[dict[str, str]], AbstractAsyncContextManager[aiohttp.ClientResponse]]
 
 
-class Sink(Protocol):
-    """Where a blob's bytes go."""
+class BlobSink(Protocol):
+    """Receives a blob's bytes."""
 
     @property
     def received(self) -> int:
-        """How many bytes are there."""
+        """The number of bytes received."""
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Append bytes."""
 
     def restart(self) -> None:
-        """Forget everything received."""
+        """Drop everything received."""
 
     def delivered(self) -> None:
-        """Hear, on the event loop, that bytes have arrived."""
+        """Report progress; called on the event loop."""
 
 
-class Pace(msgspec.Struct, frozen=True):
-    """The slowest body we bear: every 64 KiB within so many seconds."""
+class MinimumRate(msgspec.Struct, frozen=True):
+    """The slowest accepted download: 64 KiB within so many seconds."""
 
     seconds: float = 60.0
 
 
-async def download(open_body: Opener, sink: Sink, size: int, retrier: Retrier, pace: Pace) -> None:
-    """Bring a blob of known size into a sink."""
+async def download(
+    open_body: BodyOpener, sink: BlobSink, size: int, retrier: Retrier, minimum_rate: MinimumRate
+) -> None:
+    """Download a blob of known size into a sink."""
 
     async def attempt() -> None:
         start = sink.received
@@ -55,11 +57,11 @@ async def download(open_body: Opener, sink: Sink, size: int, retrier: Retrier, p
                 sink.restart()
             if response.status == 416:
                 raise TransientError("the registry has no such range")
-            await _copy(response, sink, size, pace)
+            await _copy(response, sink, size, minimum_rate)
 
     if sink.received >= size:
         return
-    # Crumbs are no progress: a server could keep us at it with a byte at a time.
+    # A few bytes are no progress: a server could keep the download going with a byte at a time.
     await retrier.run(attempt, lambda: sink.received // _STEP)
 
 
@@ -69,15 +71,17 @@ def _continues(response: aiohttp.ClientResponse, start: int) -> bool:
     )
 
 
-async def _copy(response: aiohttp.ClientResponse, sink: Sink, size: int, pace: Pace) -> None:
+async def _copy(
+    response: aiohttp.ClientResponse, sink: BlobSink, size: int, minimum_rate: MinimumRate
+) -> None:
     buffer = bytearray()
     try:
-        async with asyncio.timeout(pace.seconds) as deadline:
-            await _receive(response, sink, size, buffer, partial(_extend, deadline, pace))
+        async with asyncio.timeout(minimum_rate.seconds) as deadline:
+            await _receive(response, sink, size, buffer, partial(_extend, deadline, minimum_rate))
     except TimeoutError:
-        raise TransientError(f"less than {_STEP} bytes in {pace.seconds:g} s") from None
+        raise TransientError(f"less than {_STEP} bytes in {minimum_rate.seconds:g} s") from None
     finally:
-        # What came before a cut is worth keeping: the next try goes on from there.
+        # What came before a cut is kept: the next attempt resumes from there.
         await _flush(sink, buffer)
     if sink.received < size:
         raise TransientError(f"the body ended after {sink.received} of {size} bytes")
@@ -85,7 +89,7 @@ async def _copy(response: aiohttp.ClientResponse, sink: Sink, size: int, pace: P
 
 async def _receive(
     response: aiohttp.ClientResponse,
-    sink: Sink,
+    sink: BlobSink,
     size: int,
     buffer: bytearray,
     keep_going: Callable[[], None],
@@ -95,7 +99,7 @@ async def _receive(
         buffer += chunk
         since += len(chunk)
         if sink.received + len(buffer) > size:
-            raise IntegrityError(f"a body longer than the {size} bytes that were announced")
+            raise IntegrityError(f"a body longer than the {size} bytes of its descriptor")
         if len(buffer) >= _WRITE:
             await _flush(sink, buffer)
         if since >= _STEP:
@@ -103,11 +107,11 @@ async def _receive(
             keep_going()
 
 
-def _extend(deadline: asyncio.Timeout, pace: Pace) -> None:
-    deadline.reschedule(asyncio.get_running_loop().time() + pace.seconds)
+def _extend(deadline: asyncio.Timeout, minimum_rate: MinimumRate) -> None:
+    deadline.reschedule(asyncio.get_running_loop().time() + minimum_rate.seconds)
 
 
-async def _flush(sink: Sink, buffer: bytearray) -> None:
+async def _flush(sink: BlobSink, buffer: bytearray) -> None:
     if buffer:
         data = bytes(buffer)
         buffer.clear()

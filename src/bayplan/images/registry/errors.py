@@ -1,7 +1,7 @@
-"""What can go wrong between us and a registry, by what a caller can do; when to ask again.
+"""Errors of pulls from registries, and retries.
 
-Worth another try: timeouts and resets, 408, 429 and every 5xx. A registry may say itself how long
-to wait; a wait beyond our patience is a failure at once rather than a pull that hangs.
+Retried are timeouts and resets, 408, 429 and every 5xx. A registry's Retry-After is honoured; if it
+is longer than our limit, the pull fails at once.
 """
 
 import asyncio
@@ -11,51 +11,51 @@ from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
-from bayplan.base.pacing import Chance, RetryPolicy
+from bayplan.base.flowcontrol import RandomFraction, RetryPolicy
 from bayplan.kube.imagereferences import ImageReference, InvalidReferenceError, parse_image
 
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class PullError(Exception):
-    """A pull that failed for good; says which image and why."""
+    """A pull failed; the message has the image and the reason."""
 
 
 class MalformedReferenceError(PullError):
-    """The image's name cannot be one."""
+    """The image's name is not valid."""
 
 
-class NotFoundError(PullError):
+class ImageNotFoundError(PullError):
     """The registry has no such image or content."""
 
 
 class AuthenticationError(PullError):
-    """The registry wants other credentials."""
+    """The registry did not accept the credentials."""
 
 
-class UnavailableError(PullError):
-    """The registry could not be reached or went on failing; later may be better."""
+class RegistryUnreachableError(PullError):
+    """The registry could not be reached or kept failing; a later pull may succeed."""
 
 
 class IntegrityError(PullError):
-    """The content is not what its digest, size or type says."""
+    """The content does not match its digest, size or media type."""
 
 
 class StorageFullError(PullError):
-    """There is no room for the image."""
+    """The disk has not enough space for the image."""
 
 
 class PlatformError(PullError):
-    """The image has nothing for the platform that is wanted."""
+    """The image has no manifest for the handler's platform."""
 
 
 def storage_error(error: OSError) -> type[PullError]:
-    """Say which of ours a failure of the disk is."""
+    """Return the error class of a disk error."""
     return StorageFullError if error.errno in _FULL else PullError
 
 
 def image_to_pull(text: str) -> ImageReference:
-    """Read an image's name in any of its spellings; what is none is a pull that fails."""
+    """Parse an image's name; MalformedReferenceError if it is not valid."""
     try:
         return parse_image(text).to_pull()
     except InvalidReferenceError as error:
@@ -67,24 +67,24 @@ _Result = TypeVar("_Result")
 
 
 class TransientError(Exception):
-    """A failure that another try may mend."""
+    """A failure that may be retried."""
 
     def __init__(self, reason: str, retry_after: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
 
 
-PATIENCE = RetryPolicy(attempts=5, first_wait=0.5, longest_wait=60.0)
+DEFAULT_RETRIES = RetryPolicy(attempts=5, first_wait=0.5, longest_wait=60.0)
 
 
 class Retrier:
-    """Repeats an operation as the policy allows; sleeping and chance are handed in."""
+    """Retries an operation by a policy."""
 
     def __init__(
         self,
-        policy: RetryPolicy = PATIENCE,
+        policy: RetryPolicy = DEFAULT_RETRIES,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Chance = random.random,
+        chance: RandomFraction = random.random,
     ) -> None:
         self._policy = policy
         self._sleep = sleep
@@ -93,7 +93,7 @@ class Retrier:
     async def run(
         self, operation: Callable[[], Awaitable[_Result]], progress: Callable[[], int] = int
     ) -> _Result:
-        """Repeat until it succeeds or the policy gives up; progress starts the count anew."""
+        """Run until it succeeds or the policy ends the retries; progress resets the count."""
         failures, reached = 0, progress()
         while True:
             try:
@@ -103,12 +103,12 @@ class Retrier:
                 reached = progress()
                 wait = self._policy.wait(failures, error.retry_after, self._chance)
                 if wait is None:
-                    raise UnavailableError(f"{error} (after {failures} tries)") from error
+                    raise RegistryUnreachableError(f"{error} (after {failures} tries)") from error
                 await self._sleep(wait)
 
 
 def parse_retry_after(header: str | None, now: float) -> float | None:
-    """Read `Retry-After`: seconds, or a date."""
+    """Parse `Retry-After`: seconds, or a date."""
     if not header:
         return None
     if header.strip().isdigit():

@@ -1,13 +1,13 @@
-"""Where a registry's content is asked for: its mirrors in turn, then the registry itself.
+"""The hosts of a registry: its mirrors in order, then the registry itself.
 
-Mirrors are written as containerd's `hosts.toml` has them, one directory a registry (`_default` for
+Mirrors are configured by containerd's `hosts.toml`, with a directory per registry (`_default` for
 all others):
 
     server = "https://registry.example"
     [host."https://mirror.example"]
       capabilities = ["pull", "resolve"]
 
-Without a file a registry is asked over HTTPS, and one on this machine over plain HTTP.
+Without a file a registry is reached over HTTPS, and one on this machine over plain HTTP.
 """
 
 import ipaddress
@@ -25,10 +25,10 @@ _HUB_HOST = "registry-1.docker.io"
 _CAPABILITIES = frozenset(("pull", "resolve"))
 
 
-class Host(msgspec.Struct, frozen=True):
-    """One place to ask."""
+class RegistryHost(msgspec.Struct, frozen=True):
+    """A host that serves a registry's content."""
 
-    base: str  # scheme://host[:port]/v2, or what the operator overrode it with
+    base: str  # scheme://host[:port]/v2, or as overridden in hosts.toml
     capabilities: frozenset[str] = _CAPABILITIES
     mirror: bool = False
     skip_verify: bool = False
@@ -37,12 +37,12 @@ class Host(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """The host with its port; credentials belong to it."""
+        """The host with its port, which credentials are for."""
         return urlsplit(self.base).netloc
 
     @property
     def default_port(self) -> str:
-        """The port that goes without saying, as a name would end with it."""
+        """The default port, with its colon."""
         return ":80" if self.base.startswith("http://") else ":443"
 
 
@@ -50,31 +50,31 @@ _Capability = Literal["pull", "resolve", "push"]
 
 
 class _HostTable(msgspec.Struct):
-    """One place that has a registry's images, and how it is asked."""
+    """A host of a registry's images, and how it is reached."""
 
     capabilities: tuple[_Capability, ...] = ("pull", "resolve", "push")
-    """What it is asked for: digests (pull), tags (resolve); push is nothing to us."""
+    """What it is used for: digests (pull), tags (resolve); push is ignored."""
     ca: str | list[str] = []
-    """Files with the authorities that vouch for it."""
+    """Files with its certificate authorities."""
     skip_verify: bool = False
-    """Believe any certificate."""
+    """Accept any certificate."""
     override_path: bool = False
-    """The address is whole: no /v2 is added."""
+    """The URL is complete: no /v2 is added."""
     header: dict[str, str | list[str]] = {}
-    """Headers that it is sent."""
+    """Additional request headers."""
 
 
 class HostsFile(_HostTable):
-    """A registry's hosts.toml: mirrors in the order in which they stand, then the registry."""
+    """A registry's hosts.toml: mirrors in order, then the registry."""
 
     server: str = ""
-    """The registry itself, if it is not what its name says."""
+    """The registry's URL, if it differs from its name."""
     host: dict[str, _HostTable] = {}
-    """Mirrors, by address."""
+    """Mirrors, by URL."""
 
 
-def hosts_for(registry: str, directory: Path | None = None) -> list[Host]:
-    """List where to ask for a registry's content, in order."""
+def hosts_for(registry: str, directory: Path | None = None) -> list[RegistryHost]:
+    """Return the hosts of a registry's content, in order."""
     path = _hosts_file(registry, directory)
     if path is None:
         return [_plain_host(registry)]
@@ -86,13 +86,13 @@ def hosts_for(registry: str, directory: Path | None = None) -> list[Host]:
     return [*mirrors, own or _plain_host(registry)]
 
 
-def _plain_host(registry: str) -> Host:
+def _plain_host(registry: str) -> RegistryHost:
     scheme = "http" if is_loopback(registry) else "https"
-    return Host(f"{scheme}://{_HUB_HOST if registry == DEFAULT_REGISTRY else registry}/v2")
+    return RegistryHost(f"{scheme}://{_HUB_HOST if registry == DEFAULT_REGISTRY else registry}/v2")
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a registry's host is this machine, which speaks plain HTTP."""
+    """Return whether a registry's host is this machine, which is reached over plain HTTP."""
     name = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
     try:
         return ipaddress.ip_address(name.strip("[]")).is_loopback
@@ -122,14 +122,14 @@ def _checked(url: str, path: Path) -> str:
     return full.rstrip("/")
 
 
-def _host(url: str, table: _HostTable, path: Path, *, mirror: bool = False) -> Host:
+def _host(url: str, table: _HostTable, path: Path, *, mirror: bool = False) -> RegistryHost:
     files = [table.ca] if isinstance(table.ca, str) else table.ca
     headers = [
         (name, value)
         for name, values in table.header.items()
         for value in ([values] if isinstance(values, str) else values)
     ]
-    return Host(
+    return RegistryHost(
         url if table.override_path or url.endswith("/v2") else f"{url}/v2",
         frozenset(table.capabilities) & _CAPABILITIES,
         mirror,

@@ -1,13 +1,12 @@
-"""Answering a registry's 401, and where it may send us: redirects and token servers.
+"""Authentication after a registry's 401, and the check of redirects and token servers.
 
-A registry is data from strangers as much as an image is. It may send us on to whom it likes in the
-open net, but not from a private connection into the open, not with a name and password that it
-chose, and not to this machine or its network's own services (loopback and link-local addresses,
-where agents and the cloud's metadata listen) unless it is there itself.
+A registry is not trusted. It may redirect to any public host, but not from HTTPS to HTTP, not to a
+URL with a user and password, and not to this machine or its link-local network (where agents and
+the cloud's metadata service listen) unless it is there itself.
 
-Headers are cached by registry, repository and credentials until shortly before they expire, so a
-pull of many layers logs in once. Tokens are asked for over a connection at least as private as the
-registry's own, in bounded time, and nothing here ever logs a secret.
+Authorization headers are cached by registry, repository and credentials until shortly before they
+expire, so a pull of many layers authenticates once. Tokens are requested over a connection at least
+as secure as the registry's, with a time limit, and no secret is logged.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from bayplan.images.registry.credentials import Credentials
+from bayplan.images.registry.credentials import RegistryCredentials
 from bayplan.images.registry.errors import (
     RETRIED_STATUSES,
     AuthenticationError,
@@ -35,14 +34,14 @@ _LENGTH_LIMIT = 8192
 
 
 class Challenge(NamedTuple):
-    """One way of logging in that a registry offers."""
+    """An authentication scheme that a registry offers."""
 
     scheme: str
     parameters: dict[str, str]
 
 
 def parse_challenges(headers: list[str]) -> list[Challenge]:
-    """Read every challenge of a response, in order."""
+    """Parse the challenges of a response, in order."""
     found: list[Challenge] = []
     for header in headers:
         found += _parse_one(header[:_LENGTH_LIMIT])
@@ -71,7 +70,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Origin(NamedTuple):
-    """Whom a connection is to: what credentials belong to."""
+    """The scheme, host and port that credentials belong to."""
 
     scheme: str
     host: str
@@ -83,7 +82,7 @@ class Origin(NamedTuple):
 
 
 def origin_of(url: str) -> Origin:
-    """Say whom a URL is for; a port that goes without saying is the same as one that is said."""
+    """Return the origin of a URL, with the default port if it has none."""
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
@@ -94,28 +93,28 @@ def origin_of(url: str) -> Origin:
     return Origin(parts.scheme, host, _PORTS[parts.scheme] if port is None else port)
 
 
-def redirected(url: str, location: str) -> str:
-    """Follow a redirect from one URL to the next, if it may be followed."""
+def redirect_target(url: str, location: str) -> str:
+    """Return the URL of a redirect; PullError if it must not be followed."""
     try:
         target = urljoin(url, location)
     except ValueError:
-        raise PullError(f"{origin_of(url)} redirects to no URL: refused") from None
-    reject_detour(url, target)
+        raise PullError(f"{origin_of(url)} redirects to an invalid URL: refused") from None
+    check_redirect(url, target)
     return target
 
 
-def reject_detour(url: str, target: str, *, in_the_open: bool = False) -> None:
-    """Refuse to go where whoever answers at a URL may not send us."""
+def check_redirect(url: str, target: str, *, allow_http: bool = False) -> None:
+    """Raise PullError if a server may not redirect to that URL."""
     here = origin_of(url)
     scheme = target.partition(":")[0].lower()
     downgrade = here.scheme == "https" and scheme == "http"
-    if scheme not in _PORTS or (downgrade and not in_the_open):
+    if scheme not in _PORTS or (downgrade and not allow_http):
         raise PullError(f"{here} redirects to {scheme[:20]}: refused")
     there = origin_of(target)
     if "@" in urlsplit(target).netloc:
         raise PullError(f"{here} redirects to {there} with a password in the address: refused")
     if _is_internal(there.host) and not _is_internal(here.host):
-        raise PullError(f"{here} redirects to {there}, which is this machine's own: refused")
+        raise PullError(f"{here} redirects to {there}, which is internal to this machine: refused")
 
 
 def _is_internal(host: str) -> bool:
@@ -129,7 +128,7 @@ def _is_internal(host: str) -> bool:
     return mapped.is_loopback or mapped.is_link_local or mapped.is_unspecified
 
 
-_ANSWER_LIMIT = 64 * 1024
+_RESPONSE_LIMIT = 64 * 1024
 _DEFAULT_LIFETIME = 60.0
 _EARLY = 5.0
 _CACHE_LIMIT = 1000
@@ -137,73 +136,75 @@ _CLIENT_ID = "bayplan"
 
 
 class TokenKey(msgspec.Struct, frozen=True):
-    """What a token is good for."""
+    """The registry, repository and credentials of a token."""
 
     origin: Origin
     repository: str
-    credentials: Credentials | None
+    credentials: RegistryCredentials | None
 
 
-class _Answer(msgspec.Struct):
+class _TokenResponse(msgspec.Struct):
     token: str = ""
     access_token: str = ""
     expires_in: float = 0.0
 
 
-Asking = Callable[..., Awaitable[aiohttp.ClientResponse]]
-"""Sends one request (a method, a URL, and what aiohttp's sessions take), following no redirect."""
+SendOnce = Callable[..., Awaitable[aiohttp.ClientResponse]]
+"""Sends a request (method, URL and aiohttp's arguments), without following redirects."""
 
 
-class Tokens:
-    """Authorization headers, fetched when a registry asks for them."""
+class RegistryTokens:
+    """Authorization headers of registries, with a cache."""
 
-    def __init__(self, ask: Asking, clock: Callable[[], float], patience: float = 120.0) -> None:
-        self._ask_once = ask
+    def __init__(self, send: SendOnce, clock: Callable[[], float], timeout: float = 120.0) -> None:
+        self._send = send
         self._clock = clock
-        self._patience = patience
+        self._timeout = timeout
         self._cache: dict[TokenKey, tuple[str, float]] = {}
 
     def cached(self, key: TokenKey) -> str | None:
-        """Give a header that is still good."""
+        """Return a header that has not expired."""
         header, expires = self._cache.get(key, ("", 0.0))
         return header if expires > self._clock() else None
 
-    async def answer(self, key: TokenKey, challenges: list[Challenge]) -> str:
-        """Turn a 401's challenges into a header, and remember it."""
+    async def authorize(self, key: TokenKey, challenges: list[Challenge]) -> str:
+        """Return the header for a 401's challenges, and cache it."""
         self._cache.pop(key, None)
         for challenge in challenges:
             if challenge.scheme == "bearer":
                 return await self._bearer(key, challenge)
             if challenge.scheme == "basic" and key.credentials and key.credentials.username:
                 return self._keep(key, key.credentials.basic(), float("inf"))
-        raise AuthenticationError(f"{key.origin} wants credentials for {key.repository}")
+        raise AuthenticationError(f"{key.origin} requires credentials for {key.repository}")
 
     async def _bearer(self, key: TokenKey, challenge: Challenge) -> str:
         if key.credentials and key.credentials.registry_token:
             return self._keep(key, f"Bearer {key.credentials.registry_token}", float("inf"))
         realm = challenge.parameters.get("realm", "")
         self._check_realm(key, realm)
-        answer = await self._ask(key, realm, challenge.parameters)
-        token = answer.token or answer.access_token
+        response = await self._request_token(key, realm, challenge.parameters)
+        token = response.token or response.access_token
         if not token or not token.isprintable():
             raise AuthenticationError(
-                f"{urlsplit(realm).netloc} gave no token for {key.repository}"
+                f"{urlsplit(realm).netloc} returned no token for {key.repository}"
             )
-        lifetime = answer.expires_in or _DEFAULT_LIFETIME
+        lifetime = response.expires_in or _DEFAULT_LIFETIME
         return self._keep(key, f"Bearer {token}", self._clock() + lifetime - _EARLY)
 
     def _check_realm(self, key: TokenKey, realm: str) -> None:
         try:
-            reject_detour(f"{key.origin.scheme}://{key.origin}", realm)
+            check_redirect(f"{key.origin.scheme}://{key.origin}", realm)
         except PullError as error:
-            raise AuthenticationError(f"for a token, {error}") from None
+            raise AuthenticationError(f"token server: {error}") from None
 
-    async def _ask(self, key: TokenKey, realm: str, parameters: dict[str, str]) -> _Answer:
+    async def _request_token(
+        self, key: TokenKey, realm: str, parameters: dict[str, str]
+    ) -> _TokenResponse:
         fields = {"scope": parameters.get("scope") or f"repository:{key.repository}:pull"}
         if "service" in parameters:
             fields["service"] = parameters["service"]
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout):
                 async with await self._request(realm, fields, key.credentials) as response:
                     return await self._read(response, realm)
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -211,7 +212,7 @@ class Tokens:
             raise TransientError(f"token server {place}: {type(error).__name__}") from error
 
     async def _request(
-        self, realm: str, fields: dict[str, str], credentials: Credentials | None
+        self, realm: str, fields: dict[str, str], credentials: RegistryCredentials | None
     ) -> aiohttp.ClientResponse:
         if credentials and credentials.identity_token:
             form = {
@@ -220,26 +221,28 @@ class Tokens:
                 "client_id": _CLIENT_ID,
                 "refresh_token": credentials.identity_token,
             }
-            return await self._ask_once("POST", URL(realm), data=form)
+            return await self._send("POST", URL(realm), data=form)
         headers = {}
         if credentials and credentials.username:
             headers["Authorization"] = credentials.basic()
             fields = {**fields, "account": credentials.username}
-        return await self._ask_once("GET", URL(realm), params=fields, headers=headers)
+        return await self._send("GET", URL(realm), params=fields, headers=headers)
 
-    async def _read(self, response: aiohttp.ClientResponse, realm: str) -> _Answer:
+    async def _read(self, response: aiohttp.ClientResponse, realm: str) -> _TokenResponse:
         place = urlsplit(realm).netloc
         if response.status in RETRIED_STATUSES:
             raise TransientError(f"token server {place} answers {response.status}")
         if response.status != 200:
-            raise AuthenticationError(f"token server {place} refuses us: {response.status}")
-        body = await response.content.read(_ANSWER_LIMIT)
-        while len(body) < _ANSWER_LIMIT and (more := await response.content.read(_ANSWER_LIMIT)):
+            raise AuthenticationError(f"token server {place} refused: {response.status}")
+        body = await response.content.read(_RESPONSE_LIMIT)
+        while len(body) < _RESPONSE_LIMIT and (
+            more := await response.content.read(_RESPONSE_LIMIT)
+        ):
             body += more
         try:
-            return msgspec.json.decode(body, type=_Answer)
+            return msgspec.json.decode(body, type=_TokenResponse)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            raise AuthenticationError(f"token server {place} answers no JSON") from None
+            raise AuthenticationError(f"token server {place} did not return JSON") from None
 
     def _keep(self, key: TokenKey, header: str, expires: float) -> str:
         if len(self._cache) >= _CACHE_LIMIT:

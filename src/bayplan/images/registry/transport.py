@@ -1,10 +1,9 @@
-"""One request to a registry: logging in, redirects, and what its status means.
+"""Requests to a registry: authentication, redirects, and errors.
 
-Credentials stay with the host they are for: a redirect to any other scheme, host or port is
-followed without them, and nothing is ever read from `.netrc`. A 401 is answered once; a second one
-is final, so a registry that never stops asking cannot keep us busy. Where a registry may send us is
-`bayplan.images.registry.tokens`' to say. Failures worth another try leave as `TransientError`,
-everything else as the error it is.
+Credentials are only sent to the host they are for: a redirect to another scheme, host or port is
+followed without them, and `.netrc` is not read. After a 401 the request is sent once more with
+authorization; a second 401 is final. Redirects are checked in `bayplan.images.registry.tokens`.
+Failures that may be retried raise `TransientError`.
 """
 
 import contextlib
@@ -21,25 +20,25 @@ import msgspec
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from bayplan.client.config.loading import proxy_for
+from bayplan.client.config.loader import proxy_for
 from bayplan.client.errors import ConfigError
-from bayplan.images.registry.credentials import Credentials
+from bayplan.images.registry.credentials import RegistryCredentials
 from bayplan.images.registry.errors import (
     RETRIED_STATUSES,
     AuthenticationError,
-    NotFoundError,
+    ImageNotFoundError,
     PullError,
     TransientError,
     parse_retry_after,
 )
-from bayplan.images.registry.hosts import Host
+from bayplan.images.registry.hosts import RegistryHost
 from bayplan.images.registry.tokens import (
+    RegistryTokens,
     TokenKey,
-    Tokens,
+    check_redirect,
     origin_of,
     parse_challenges,
-    redirected,
-    reject_detour,
+    redirect_target,
 )
 
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
@@ -47,45 +46,45 @@ _REDIRECT_LIMIT = 5
 _REASON_LIMIT = 4096
 
 
-class Timeouts(msgspec.Struct, frozen=True):
-    """How long a registry may keep us waiting, in seconds."""
+class RegistryTimeouts(msgspec.Struct, frozen=True):
+    """Time limits of requests to a registry, in seconds."""
 
     connect: float = 15.0
     silence: float = 30.0  # between two reads, and for the first byte
-    document: float = 120.0  # for all of a manifest, or of a token server's answer
+    document: float = 120.0  # for a whole manifest or token response
 
 
-DEFAULT_TIMEOUTS = Timeouts()
+DEFAULT_TIMEOUTS = RegistryTimeouts()
 
 
-class Request(msgspec.Struct, frozen=True):
-    """What to ask of which host."""
+class RegistryRequest(msgspec.Struct, frozen=True):
+    """A request to a registry host."""
 
     method: str
-    host: Host
+    host: RegistryHost
     repository: str
-    path: str  # below the host's base, or a whole URL for foreign layers
-    credentials: Credentials | None = None
+    path: str  # below the host's base, or a complete URL for foreign layers
+    credentials: RegistryCredentials | None = None
     headers: dict[str, str] = {}
     query: dict[str, str] = {}
 
     @property
     def url(self) -> str:
-        """The whole address."""
+        """The complete URL."""
         return self.path if "://" in self.path else f"{self.host.base}/{self.path}"
 
     @property
     def token_key(self) -> TokenKey:
-        """What its authorization is good for."""
+        """The cache key of its authorization."""
         return TokenKey(origin_of(self.url), self.repository, self.credentials)
 
 
-class Transport:
-    """Sends requests; an asynchronous context manager that owns the connections."""
+class RegistryTransport:
+    """Sends requests to registries, and owns the connections."""
 
     def __init__(
         self,
-        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        timeouts: RegistryTimeouts = DEFAULT_TIMEOUTS,
         clock: Callable[[], float] = time.time,
         environment: Mapping[str, str] = os.environ,
         resolver: AbstractResolver | None = None,
@@ -102,15 +101,15 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         self._clock = clock
-        self._tokens = Tokens(self._ask, clock, timeouts.document)
+        self._tokens = RegistryTokens(self._send_once, clock, timeouts.document)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._session.close()
 
     @contextlib.asynccontextmanager
-    async def send(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request; what is given out is a success, still to be read."""
+    async def send(self, request: RegistryRequest) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request; yield the successful response, whose body is not read yet."""
         try:
             response = await self._authorized(request)
             async with response:
@@ -124,21 +123,23 @@ class Transport:
                 f"{place}: {str(error) or 'no answer in time'} ({kind})"
             ) from error
 
-    async def _authorized(self, request: Request) -> aiohttp.ClientResponse:
+    async def _authorized(self, request: RegistryRequest) -> aiohttp.ClientResponse:
         key = request.token_key
         response = await self._follow(request, self._tokens.cached(key))
         elsewhere = origin_of(str(response.url)) != key.origin
         if response.status != 401 or elsewhere:
-            # Whoever we were redirected to may ask for credentials, but has no claim to them.
+            # A host after a redirect must not get the registry's credentials.
             return response
         challenges = parse_challenges(response.headers.getall("WWW-Authenticate", []))
         response.release()
-        header = await self._tokens.answer(key, challenges)
+        header = await self._tokens.authorize(key, challenges)
         return await self._follow(request, header)
 
-    async def _follow(self, request: Request, authorization: str | None) -> aiohttp.ClientResponse:
+    async def _follow(
+        self, request: RegistryRequest, authorization: str | None
+    ) -> aiohttp.ClientResponse:
         url, origin = request.url, origin_of(request.url)
-        reject_detour(request.host.base, url, in_the_open=True)
+        check_redirect(request.host.base, url, allow_http=True)
         for _ in range(_REDIRECT_LIMIT + 1):
             own = origin_of(url) == origin
             response = await self._once(request, url, authorization if own else None, own=own)
@@ -146,13 +147,13 @@ class Transport:
             if response.status not in _REDIRECTS or not location:
                 return response
             response.release()
-            url = redirected(url, location)
+            url = redirect_target(url, location)
         raise PullError(
             f"{urlsplit(request.url).netloc} redirects more than {_REDIRECT_LIMIT} times"
         )
 
     async def _once(
-        self, request: Request, url: str, authorization: str | None, *, own: bool
+        self, request: RegistryRequest, url: str, authorization: str | None, *, own: bool
     ) -> aiohttp.ClientResponse:
         headers = {"Accept-Encoding": "identity", **request.headers}
         if own:
@@ -160,30 +161,30 @@ class Transport:
         if authorization:
             headers["Authorization"] = authorization
         encoded = URL(url, encoded=True)
-        return await self._ask(
+        return await self._send_once(
             request.method,
             encoded.update_query(request.query) if own and request.query else encoded,
             headers=headers,
             ssl=_trust(request.host.ca, request.host.skip_verify) if own else True,
         )
 
-    async def _ask(self, method: str, url: URL, **more: Any) -> aiohttp.ClientResponse:
-        """Ask once, through the environment's proxy; the session itself trusts no environment."""
+    async def _send_once(self, method: str, url: URL, **more: Any) -> aiohttp.ClientResponse:
+        """Send one request through the environment's proxy."""
         proxy = proxy_for(str(url), "", self._environment)
         return await self._session.request(method, url, allow_redirects=False, proxy=proxy, **more)
 
-    async def _check(self, request: Request, response: aiohttp.ClientResponse) -> None:
+    async def _check(self, request: RegistryRequest, response: aiohttp.ClientResponse) -> None:
         status = response.status
         if status in {200, 206, 416}:
             return
         place = urlsplit(request.url).netloc
-        said = f"{place} answers {status} to {request.path}{await _reason(response)}"
+        message = f"{place} answers {status} to {request.path}{await _reason(response)}"
         if status in RETRIED_STATUSES:
             wait = parse_retry_after(response.headers.get("Retry-After"), self._clock())
-            raise TransientError(said, wait)
+            raise TransientError(message, wait)
         if status in {401, 403}:
-            raise AuthenticationError(said)
-        raise NotFoundError(said) if status == 404 else PullError(said)
+            raise AuthenticationError(message)
+        raise ImageNotFoundError(message) if status == 404 else PullError(message)
 
 
 @lru_cache(maxsize=32)
@@ -198,20 +199,20 @@ def _trust(ca: tuple[str, ...], skip_verify: bool) -> ssl.SSLContext | bool:
     return context
 
 
-class _Complaint(msgspec.Struct):
+class _RegistryError(msgspec.Struct):
     code: str = ""
     message: str = ""
 
 
-class _Complaints(msgspec.Struct):
-    errors: list[_Complaint] = []
+class _RegistryErrors(msgspec.Struct):
+    errors: list[_RegistryError] = []
 
 
 async def _reason(response: aiohttp.ClientResponse) -> str:
-    """Quote what the registry says about a failure, as far as it is printable and short."""
+    """Return the registry's error text, printable and shortened."""
     body = await response.content.read(_REASON_LIMIT)
     try:
-        errors = msgspec.json.decode(body, type=_Complaints).errors
+        errors = msgspec.json.decode(body, type=_RegistryErrors).errors
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return ""
     text = "; ".join(f"{error.code}: {error.message}" for error in errors[:3])

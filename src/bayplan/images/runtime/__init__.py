@@ -1,1 +1,1 @@
-"""A container runtime as its clients see it: images, filesystems and containers through the CRI."""
+"""Clients of a container runtime: images, filesystems and containers through the CRI."""

@@ -1,9 +1,8 @@
 """Any CRI socket as an `ImageRuntime`: messages become objects, gRPC's errors become ours.
 
-A status that no client can use (an image without an id, or with a size of 0) is refused, as crictl
-and the kubelet refuse it; in a list such an entry is kept as long as it has an id. A container that
-does not say for which handler its image was pulled keeps every variant of that image in use, see
-`bayplan.images.collection`.
+A status of an image without an id, or with a size of 0, is refused, as by crictl and the kubelet;
+in a list such an entry is kept if it has an id. A container without the handler of its image keeps
+every variant of that image in use, see `bayplan.images.image_gc`.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from bayplan.images.runtime.objects import (
     RuntimeTimeoutError,
     RuntimeUnavailableError,
     RuntimeVersion,
-    UnusableAnswerError,
+    UnusableResponseError,
 )
 
 DEFAULT_TIMEOUT = 2.0
@@ -43,7 +42,7 @@ _ERRORS = {
 
 @dataclass(frozen=True, slots=True)
 class ImageDetails:
-    """An image with whatever else the runtime tells of it, as JSON texts by name."""
+    """An image with the runtime's verbose info, as JSON texts by name."""
 
     image: Image
     info: dict[str, str]
@@ -54,7 +53,7 @@ class _Default(msgspec.Struct, rename="camel"):
 
 
 class _Config(_Default, rename="camel"):
-    """As much of a runtime's configuration as is read: ours says it outside, containerd inside."""
+    """The default handler in a runtime's configuration: ours at the top, containerd's inside."""
 
     containerd: _Default = msgspec.field(default_factory=_Default)
 
@@ -78,87 +77,87 @@ class CriRuntime:
         await self._client.close()
 
     async def version(self) -> RuntimeVersion:
-        """Who answers on the socket."""
+        """Return the runtime's name and version."""
         with _mapped_errors("Version"):
-            answer = await self._client.version(cri.VersionRequest(version="v1"))
+            response = await self._client.version(cri.VersionRequest(version="v1"))
         return RuntimeVersion(
-            answer.runtime_name, answer.runtime_version, answer.runtime_api_version
+            response.runtime_name, response.runtime_version, response.runtime_api_version
         )
 
     async def handlers(self) -> list[str]:
-        """The runtime handlers that the runtime knows; none if it does not say."""
+        """Return the names of the runtime handlers; none if the runtime does not report them."""
         with _mapped_errors("Status"):
-            answer = await self._client.status(cri.StatusRequest())
-        return [handler.name for handler in answer.runtime_handlers]
+            response = await self._client.status(cri.StatusRequest())
+        return [handler.name for handler in response.runtime_handlers]
 
     async def default_handler(self) -> str:
-        """The name of the default handler, if the runtime tells it; else nothing."""
+        """Return the name of the default handler; empty if the runtime does not report it."""
         try:
-            told = msgspec.json.decode((await self.status_info()).get("config", ""), type=_Config)
+            config = msgspec.json.decode((await self.status_info()).get("config", ""), type=_Config)
         except (RuntimeCallError, msgspec.DecodeError):
             return ""
-        return told.default_runtime_name or told.containerd.default_runtime_name
+        return config.default_runtime_name or config.containerd.default_runtime_name
 
     async def status_info(self) -> dict[str, str]:
-        """Whatever else the runtime tells of itself, as JSON texts by name."""
+        """Return the runtime's verbose info, as JSON texts by name."""
         with _mapped_errors("Status"):
-            answer = await self._client.status(cri.StatusRequest(verbose=True))
-        return dict(answer.info)
+            response = await self._client.status(cri.StatusRequest(verbose=True))
+        return dict(response.info)
 
     async def list_images(self) -> list[Image]:
-        """Every image on the node, one entry for each (id, handler)."""
+        """Return every image on the node, one entry for each (id, handler)."""
         with _mapped_errors("ListImages"):
-            answer = await self._client.list_images(cri.ListImagesRequest())
-        return [_image(image) for image in answer.images if image.id]
+            response = await self._client.list_images(cri.ListImagesRequest())
+        return [_image(image) for image in response.images if image.id]
 
     async def image_status(self, spec: ImageSpec) -> Image | None:
-        """The image so named, or None if the runtime does not hold it."""
+        """Return the image of that name; None if it is not present."""
         details = await self.image_details(spec, verbose=False)
         return None if details is None else details.image
 
     async def image_details(self, spec: ImageSpec, *, verbose: bool = True) -> ImageDetails | None:
-        """The image so named with all that the runtime tells of it."""
+        """Return the image of that name with the runtime's verbose info."""
         request = cri.ImageStatusRequest(image=_spec(spec), verbose=verbose)
         with _mapped_errors("ImageStatus"):
-            answer = await self._client.image_status(request)
-        if not answer.HasField("image"):
+            response = await self._client.image_status(request)
+        if not response.HasField("image"):
             return None
-        if not answer.image.id or not answer.image.size:
-            problem = f"{spec.image!r} has id {answer.image.id!r} and size {answer.image.size}"
-            raise UnusableAnswerError("ImageStatus", problem)
-        return ImageDetails(_image(answer.image), dict(answer.info))
+        if not response.image.id or not response.image.size:
+            problem = f"{spec.image!r} has id {response.image.id!r} and size {response.image.size}"
+            raise UnusableResponseError("ImageStatus", problem)
+        return ImageDetails(_image(response.image), dict(response.info))
 
     async def pull_image(
         self, spec: ImageSpec, auth: RegistryAuth | None, pod: PodIdentity | None
     ) -> str:
-        """Pull an image; takes as long as it takes, and can be cancelled."""
+        """Pull an image without a time limit; can be cancelled."""
         request = cri.PullImageRequest(
             image=_spec(spec), auth=_auth(auth), sandbox_config=_pod(pod)
         )
         with _mapped_errors("PullImage"):
-            answer = await self._client.pull_image(request)
-        if not answer.image_ref:
-            raise UnusableAnswerError("PullImage", f"no image reference for {spec.image!r}")
-        return answer.image_ref
+            response = await self._client.pull_image(request)
+        if not response.image_ref:
+            raise UnusableResponseError("PullImage", f"no image reference for {spec.image!r}")
+        return response.image_ref
 
     async def remove_image(self, spec: ImageSpec) -> None:
-        """Remove an image of one handler; no error if it is not there."""
+        """Remove an image of one handler; no error if it is not present."""
         with _mapped_errors("RemoveImage"):
             await self._client.remove_image(cri.RemoveImageRequest(image=_spec(spec)))
 
     async def image_filesystems(self) -> list[FilesystemUsage]:
-        """The filesystems that hold images."""
+        """Return the image filesystems."""
         with _mapped_errors("ImageFsInfo"):
-            answer = await self._client.image_fs_info()
-        return [_usage(usage) for usage in answer.image_filesystems]
+            response = await self._client.image_fs_info()
+        return [_usage(usage) for usage in response.image_filesystems]
 
     async def images_in_use(self) -> set[ImageKey]:
-        """The images that containers, running or not, were made from."""
+        """Return the images of all containers, running or not."""
         with _mapped_errors("ListContainers"):
-            answer = await self._client.list_containers(cri.ListContainersRequest())
+            response = await self._client.list_containers(cri.ListContainersRequest())
         return {
             ImageKey(container.image_id or container.image_ref, container.image.runtime_handler)
-            for container in answer.containers
+            for container in response.containers
         }
 
 

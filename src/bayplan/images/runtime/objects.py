@@ -1,12 +1,11 @@
-"""What a container runtime says about images, free of any wire format; with handlers or without.
+"""A container runtime's images, independent of the wire format, with runtime handlers or without.
 
-An image on a node is known by its id *and* the runtime handler it was pulled for: `ImageKey`. A
-runtime that knows nothing of handlers leaves the handler empty everywhere, and the key is then the
-id alone, exactly as it was before handlers existed.
+An image on a node is identified by its id *and* the runtime handler it was pulled for: `ImageKey`.
+A runtime that does not support handlers leaves the handler empty, and the key is the id alone.
 
-Images are then known by name alone, as before the feature. Entries that differ only in their
-handler look like one image; this is why turning the gate off (or on again) owes a clean-up, see
-`bayplan.images.agent.housekeeping`.
+With the gate off, handlers are hidden (`HandlerlessRuntime`): entries that differ only in their
+handler look like one image. This is why a clean-up is needed after the gate was switched, see
+`bayplan.images.agent.image_gc_loop`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from bayplan.images.cri.client import CHANNEL_OPTIONS, socket_target
 
 
 class RuntimeCallError(Exception):
-    """A call to the runtime failed; `code` is gRPC's name for how."""
+    """A call to the runtime failed; `code` is the name of gRPC's status code."""
 
     def __init__(self, call: str, code: str, detail: str) -> None:
         super().__init__(f"{call}: {code}: {detail}")
@@ -33,15 +32,15 @@ class RuntimeCallError(Exception):
 
 
 class RuntimeUnavailableError(RuntimeCallError):
-    """Nobody answers on the socket."""
+    """The runtime's socket cannot be reached."""
 
 
 class RuntimeTimeoutError(RuntimeCallError):
-    """The runtime took longer than it may."""
+    """The runtime did not respond in time."""
 
 
-class UnusableAnswerError(RuntimeCallError):
-    """The runtime answered with something no client can use, such as an image without an id."""
+class UnusableResponseError(RuntimeCallError):
+    """The runtime's response cannot be used, such as an image without an id."""
 
     def __init__(self, call: str, detail: str) -> None:
         super().__init__(call, "UNUSABLE_ANSWER", detail)
@@ -49,7 +48,7 @@ class UnusableAnswerError(RuntimeCallError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ImageKey:
-    """Which image, for which runtime handler; an empty handler is the default one."""
+    """An image id and its runtime handler; an empty handler is the default one."""
 
     id: str
     handler: str = ""
@@ -60,7 +59,7 @@ class ImageKey:
 
 @dataclass(frozen=True, slots=True)
 class ImageSpec:
-    """How a client names an image to the runtime."""
+    """The CRI's ImageSpec: how a client names an image."""
 
     image: str
     handler: str = ""
@@ -70,7 +69,7 @@ class ImageSpec:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that the runtime holds."""
+    """An image of the runtime."""
 
     id: str
     tags: tuple[str, ...] = ()
@@ -83,18 +82,18 @@ class Image:
 
     @property
     def key(self) -> ImageKey:
-        """What tells this image from every other on the node."""
+        """The key of this image on the node."""
         return ImageKey(self.id, self.handler)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every tag and digest it is known by."""
+        """All its tags and digests."""
         return self.tags + self.digests
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryAuth:
-    """Credentials for one pull; none of it is ever shown."""
+    """Credentials for one pull; never shown in a repr."""
 
     username: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
@@ -106,7 +105,7 @@ class RegistryAuth:
 
 @dataclass(frozen=True, slots=True)
 class PodIdentity:
-    """The pod on whose behalf the runtime acts."""
+    """The pod of a request to the runtime."""
 
     name: str = ""
     namespace: str = ""
@@ -115,7 +114,7 @@ class PodIdentity:
 
 @dataclass(frozen=True, slots=True)
 class FilesystemUsage:
-    """What a filesystem of the runtime holds."""
+    """The usage of a filesystem of the runtime."""
 
     mountpoint: str
     used_bytes: int
@@ -125,7 +124,7 @@ class FilesystemUsage:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeVersion:
-    """Who answers on the socket."""
+    """The name and version of a runtime."""
 
     name: str
     version: str
@@ -133,32 +132,32 @@ class RuntimeVersion:
 
 
 class ImageRuntime(Protocol):
-    """What the image manager and the collector need of a runtime."""
+    """The calls of the image manager and the GC manager to a runtime."""
 
     async def list_images(self) -> list[Image]:
-        """Every image on the node, one entry for each (id, handler)."""
+        """Return every image on the node, one entry for each (id, handler)."""
         ...
 
     async def image_status(self, spec: ImageSpec) -> Image | None:
-        """The image so named, or None if the runtime does not hold it."""
+        """Return the image of that name; None if it is not present."""
         ...
 
     async def pull_image(
         self, spec: ImageSpec, auth: RegistryAuth | None, pod: PodIdentity | None
     ) -> str:
-        """Pull an image; returns the reference by which the runtime knows it."""
+        """Pull an image; return the runtime's reference to it."""
         ...
 
     async def remove_image(self, spec: ImageSpec) -> None:
-        """Remove an image of one handler; no error if it is not there."""
+        """Remove an image of one handler; no error if it is not present."""
         ...
 
     async def image_filesystems(self) -> list[FilesystemUsage]:
-        """The filesystems that hold images."""
+        """Return the image filesystems."""
         ...
 
     async def images_in_use(self) -> set[ImageKey]:
-        """The images that the runtime's containers, running or not, were made from."""
+        """Return the images of all containers, running or not."""
         ...
 
 
@@ -167,7 +166,7 @@ _WATCH = "/bayplan.images.v1.Progress/Watch"
 
 @dataclass(frozen=True, slots=True)
 class PullStep:
-    """One piece of content, and how much of it is here."""
+    """The progress of one blob of a pull."""
 
     digest: str
     phase: str
@@ -176,7 +175,7 @@ class PullStep:
 
 
 async def pull_steps(socket: str, spec: ImageSpec) -> AsyncIterator[PullStep]:
-    """The steps of an image's pulls, until cancelled; ends at once if the runtime says none."""
+    """Yield the steps of an image's pulls until cancelled; none if the runtime has no progress."""
     async with grpc.aio.insecure_channel(socket_target(socket), options=CHANNEL_OPTIONS) as channel:
         watch = channel.unary_stream(
             _WATCH,
@@ -192,13 +191,13 @@ async def pull_steps(socket: str, spec: ImageSpec) -> AsyncIterator[PullStep]:
 
 
 @dataclass(frozen=True, slots=True)
-class HandlerBlindRuntime:
-    """Passes every call on without its handler and merges the answers by id."""
+class HandlerlessRuntime:
+    """Forwards every call without its handler, and merges images by id."""
 
     runtime: ImageRuntime
 
     async def list_images(self) -> list[Image]:
-        """Every image on the node, one entry for each id."""
+        """Return every image on the node, one entry for each id."""
         merged: dict[str, Image] = {}
         for image in await self.runtime.list_images():
             known = merged.get(image.id)
@@ -206,7 +205,7 @@ class HandlerBlindRuntime:
         return list(merged.values())
 
     async def image_status(self, spec: ImageSpec) -> Image | None:
-        """The image so named, whatever its handler."""
+        """Return the image of that name, whatever its handler."""
         image = await self.runtime.image_status(replace(spec, handler=""))
         return image and _without_handler(image)
 
@@ -217,21 +216,21 @@ class HandlerBlindRuntime:
         return await self.runtime.pull_image(replace(spec, handler=""), auth, pod)
 
     async def remove_image(self, spec: ImageSpec) -> None:
-        """Remove an image without saying a handler."""
+        """Remove an image without a handler."""
         await self.runtime.remove_image(replace(spec, handler=""))
 
     async def image_filesystems(self) -> list[FilesystemUsage]:
-        """The filesystems that hold images."""
+        """Return the image filesystems."""
         return await self.runtime.image_filesystems()
 
     async def images_in_use(self) -> set[ImageKey]:
-        """The ids of the images that containers were made from."""
+        """Return the ids of the images of all containers."""
         return {ImageKey(key.id) for key in await self.runtime.images_in_use()}
 
 
 def with_gate(runtime: ImageRuntime, *, enabled: bool) -> ImageRuntime:
-    """The runtime as the gate lets it be seen."""
-    return runtime if enabled else HandlerBlindRuntime(runtime)
+    """Return the runtime, without handlers if the gate is off."""
+    return runtime if enabled else HandlerlessRuntime(runtime)
 
 
 def _without_handler(image: Image) -> Image:

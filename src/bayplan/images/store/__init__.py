@@ -1,1 +1,1 @@
-"""What is kept on the disk: content by digest, chains of unpacked layers, and the catalogue."""
+"""The image store on disk: content, snapshots, partial downloads and the catalogue."""

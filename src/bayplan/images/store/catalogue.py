@@ -1,8 +1,8 @@
-"""Which images are here, by handler and id, and what content they need.
+"""The catalogue of stored images by handler and id, and the content they use.
 
-Answers come from memory; changes go to the database first, so memory never says what a restart
-would not. A name belongs to one entry of a handler: pulling a moved tag takes it from the entry
-that had it. The same name under another handler is another name.
+It is read from memory; changes are written to the database first, so that memory never differs from
+the state after a restart. A name belongs to one image of a handler: pulling a moved tag removes it
+from the image that had it. The same name for another handler is another name.
 """
 
 import asyncio
@@ -12,45 +12,51 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from bayplan.images.flights import uninterrupted
 from bayplan.images.registry.errors import MalformedReferenceError, image_to_pull
-from bayplan.images.store.database import Content, Database, Entry, EntryKey, Facts
+from bayplan.images.singleflight import uninterrupted
+from bayplan.images.store.database import (
+    CatalogueDatabase,
+    ContentMetadata,
+    ContentRef,
+    StoredImage,
+    StoredImageKey,
+)
 
 _DIGEST_LIMIT = 32
 _ID = re.compile(r"(?:sha256:)?([0-9a-f]{4,64})")
 
 
 class Catalogue:
-    """Every entry; the only place that changes them."""
+    """All stored images; the only place that changes them."""
 
-    def __init__(self, database: Database, entries: Iterable[Entry]) -> None:
+    def __init__(self, database: CatalogueDatabase, entries: Iterable[StoredImage]) -> None:
         self._database = database
-        self._entries: dict[EntryKey, Entry] = {}
-        self._names: dict[tuple[str, str], EntryKey] = {}
-        self._uses: Counter[Content] = Counter()
+        self._entries: dict[StoredImageKey, StoredImage] = {}
+        self._names: dict[tuple[str, str], StoredImageKey] = {}
+        self._uses: Counter[ContentRef] = Counter()
         self._writing = asyncio.Lock()
-        self.revision = 0  # counts changes, for whoever keeps an answer
+        self.revision = 0  # counts changes, for caches of lists
         for entry in entries:
-            self._remember(entry)
+            self._put(entry)
 
-    def entries(self) -> list[Entry]:
-        """List every entry."""
+    def entries(self) -> list[StoredImage]:
+        """Return every image."""
         return list(self._entries.values())
 
     def handlers(self) -> set[str]:
-        """List the handlers that have entries."""
+        """Return the handlers that have images."""
         return {key.handler for key in self._entries}
 
-    def uses(self, content: Content) -> bool:
-        """Say whether any entry needs a blob or chain."""
+    def uses(self, content: ContentRef) -> bool:
+        """Return whether any image uses a blob or snapshot."""
         return self._uses[content] > 0
 
-    def find(self, handler: str, image: str) -> Entry | None:
-        """Look an image up by id, by name in any spelling, or by the beginning of its id."""
-        exact = self._entries.get(EntryKey(handler, image))
+    def find(self, handler: str, image: str) -> StoredImage | None:
+        """Return an image by id, by name, or by a prefix of its id."""
+        exact = self._entries.get(StoredImageKey(handler, image))
         return exact or self._by_name(handler, image) or self._by_prefix(handler, image)
 
-    def _by_prefix(self, handler: str, image: str) -> Entry | None:
+    def _by_prefix(self, handler: str, image: str) -> StoredImage | None:
         match = _ID.fullmatch(image)
         if match is None:
             return None
@@ -62,7 +68,7 @@ class Catalogue:
         ]
         return found[0] if len(found) == 1 else None
 
-    def _by_name(self, handler: str, image: str) -> Entry | None:
+    def _by_name(self, handler: str, image: str) -> StoredImage | None:
         try:
             name = str(image_to_pull(image))
         except MalformedReferenceError:
@@ -70,36 +76,36 @@ class Catalogue:
         key = self._names.get((handler, name))
         return self._entries[key] if key else None
 
-    async def add(self, entry: Entry, facts: Facts) -> Entry:
-        """Take an image in; it keeps the names it had, and takes the new ones from others."""
+    async def add(self, entry: StoredImage, facts: ContentMetadata) -> StoredImage:
+        """Add an image; it keeps its names, and the new ones are removed from other images."""
         return await uninterrupted(self._add(entry, facts))
 
-    async def forget_content(self, gone: Callable[[], list[Content]]) -> None:
-        """Drop what is written of content that is gone, as of the moment at which it is done."""
-        await uninterrupted(self._forget_content(gone))
+    async def forget_content(self, removed: Callable[[], list[ContentRef]]) -> None:
+        """Delete the metadata of removed content, computed under the write lock."""
+        await uninterrupted(self._forget_content(removed))
 
-    async def _forget_content(self, gone: Callable[[], list[Content]]) -> None:
+    async def _forget_content(self, removed: Callable[[], list[ContentRef]]) -> None:
         async with self._writing:
-            if content := gone():
+            if content := removed():
                 await asyncio.to_thread(self._database.forget_content, content)
 
-    async def remove(self, key: EntryKey) -> Entry | None:
-        """Drop an image for one handler with all of its names; give back what was dropped."""
+    async def remove(self, key: StoredImageKey) -> StoredImage | None:
+        """Remove an image of one handler with all of its names; return it."""
         return await uninterrupted(self._remove(key))
 
-    async def _add(self, entry: Entry, facts: Facts) -> Entry:
+    async def _add(self, entry: StoredImage, facts: ContentMetadata) -> StoredImage:
         async with self._writing:
             before = self._entries.get(entry.key)
             if before is not None:
                 entry = msgspec.structs.replace(entry, names=_joined(before, entry))
-            changed = [entry, *self._robbed(entry)]
+            changed = [entry, *self._entries_losing_names(entry)]
             await asyncio.to_thread(self._database.write, changed, [], facts)
-            for one in changed:
-                self._remember(one)
+            for image in changed:
+                self._put(image)
             return entry
 
-    def _robbed(self, entry: Entry) -> list[Entry]:
-        """List the entries that lose a name to this one."""
+    def _entries_losing_names(self, entry: StoredImage) -> list[StoredImage]:
+        """Return the images that lose a name to this one."""
         owners = {self._names.get((entry.handler, name), entry.key) for name in entry.names}
         losers = [self._entries[key] for key in owners - {entry.key}]
         return [
@@ -109,7 +115,7 @@ class Catalogue:
             for loser in losers
         ]
 
-    async def _remove(self, key: EntryKey) -> Entry | None:
+    async def _remove(self, key: StoredImageKey) -> StoredImage | None:
         async with self._writing:
             entry = self._entries.get(key)
             if entry is not None:
@@ -117,7 +123,7 @@ class Catalogue:
                 self._forget(entry)
             return entry
 
-    def _remember(self, entry: Entry) -> None:
+    def _put(self, entry: StoredImage) -> None:
         self.revision += 1
         if before := self._entries.get(entry.key):
             self._forget(before)
@@ -126,7 +132,7 @@ class Catalogue:
         for name in entry.names:
             self._names[entry.handler, name] = entry.key
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: StoredImage) -> None:
         self.revision += 1
         del self._entries[entry.key]
         self._uses.subtract(entry.content)
@@ -135,13 +141,13 @@ class Catalogue:
                 del self._names[entry.handler, name]
 
 
-def _joined(before: Entry, entry: Entry) -> tuple[str, ...]:
-    """Join old names and new ones.
+def _joined(before: StoredImage, entry: StoredImage) -> tuple[str, ...]:
+    """Return old and new names.
 
-    An index can change with every pull and still be the same image: of the digests only the latest
-    are kept, so that what lists images stays bounded.
+    An index can change with every pull and still have the same image: only the latest digests are
+    kept, so that the list stays bounded.
     """
     names = list(dict.fromkeys((*before.names, *entry.names)))
     digests = [name for name in names if "@" in name]
-    forgotten = set(digests[:-_DIGEST_LIMIT]) - set(entry.names)
-    return tuple(name for name in names if name not in forgotten)
+    dropped = set(digests[:-_DIGEST_LIMIT]) - set(entry.names)
+    return tuple(name for name in names if name not in dropped)

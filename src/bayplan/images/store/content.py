@@ -1,8 +1,8 @@
-"""Content by digest: written aside, verified, then moved into place whole.
+"""The content store (blobs by digest) and the snapshot store (unpacked layers by chain id).
 
-An `Ingest` is one blob on its way in. It counts and hashes as it is written, so that memory stays
-flat whatever the blob's size, and `keep` is refused unless both agree with the descriptor. One that
-was begun before is read again from its start; what is there counts only if the whole is right.
+An `Ingest` is a blob that is being received. It counts and hashes as it is written, so that memory
+does not grow with the blob's size, and `keep` fails unless both match the descriptor. A resumed one
+is read again from its start; it is kept only if the whole is right.
 """
 
 import errno
@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from bayplan.images.layers.unpack import Usage
+from bayplan.images.layers.unpack import StoreUsage
 from bayplan.images.registry.errors import IntegrityError
-from bayplan.images.registry.media import Descriptor
-from bayplan.images.store.layout import Layout, delete
+from bayplan.images.registry.manifests import Descriptor
+from bayplan.images.store.layout import StoreLayout, delete
 
 _BLOCK = 512
 _READ = 1024 * 1024
@@ -37,11 +37,11 @@ class Ingest:
 
     @property
     def received(self) -> int:
-        """How many bytes are there."""
+        """The number of bytes received."""
         return self._received
 
     def resume(self) -> None:
-        """Take over what an earlier attempt left; it may take its time."""
+        """Read what an earlier attempt received; this may take long."""
         if os.fstat(self._file.fileno()).st_size > self._descriptor.size:
             self.restart()
         while chunk := self._file.read(_READ):
@@ -49,7 +49,7 @@ class Ingest:
             self._received += len(chunk)
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Append bytes."""
         view = memoryview(data)
         while view:
             view = view[self._file.write(view) :]
@@ -57,19 +57,19 @@ class Ingest:
         self._received += len(data)
 
     def restart(self) -> None:
-        """Forget everything received."""
+        """Drop everything received."""
         self._file.seek(0)
         self._file.truncate()
         self._hash = hashlib.new(self._algorithm)
         self._received = 0
 
     def delivered(self) -> None:
-        """Tell whoever watches how far it has come."""
+        """Report progress to the listener."""
         if self._listener:
             self._listener(self._received)
 
     def verify(self) -> None:
-        """Raise unless the size and the digest are what was announced."""
+        """Raise IntegrityError unless size and digest match the descriptor."""
         wanted = self._descriptor
         if self._received != wanted.size:
             raise IntegrityError(
@@ -80,19 +80,19 @@ class Ingest:
             raise IntegrityError(f"{wanted.digest} came with the digest {actual}")
 
     def close(self) -> None:
-        """Stop writing."""
+        """Close the file."""
         self._file.close()
 
     def discard(self) -> None:
-        """Throw it away."""
+        """Delete the file."""
         self.close()
         self.path.unlink(missing_ok=True)
 
 
 class ContentStore:
-    """Blobs, and how much they occupy."""
+    """Blobs by digest, and their disk usage."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: StoreLayout) -> None:
         self._layout = layout
         self._sizes = {
             path.name.replace("-", ":", 1): path.stat().st_blocks * _BLOCK
@@ -100,15 +100,15 @@ class ContentStore:
         }
 
     def digests(self) -> list[str]:
-        """List everything kept."""
+        """Return all digests."""
         return list(self._sizes)
 
     def has(self, digest: str) -> bool:
-        """Say whether a blob is here, whole."""
+        """Return whether a complete blob is stored."""
         return digest in self._sizes
 
     def path(self, digest: str) -> Path:
-        """Say where a blob lies."""
+        """Return the path of a blob."""
         return self._layout.blob(digest)
 
     def read(self, digest: str) -> bytes:
@@ -116,7 +116,7 @@ class ContentStore:
         return self.path(digest).read_bytes()
 
     def size(self, digest: str) -> int:
-        """Say how many bytes a blob has."""
+        """Return the size of a blob."""
         return self.path(digest).stat().st_size
 
     def ingest(
@@ -126,14 +126,14 @@ class ContentStore:
         return Ingest(self._layout.scratch(), descriptor, listener)
 
     def keep(self, ingest: Ingest, digest: str) -> None:
-        """Verify a blob and move it into place."""
+        """Verify a blob and move it into the store."""
         ingest.verify()
         ingest.close()
         self._sizes[digest] = ingest.path.stat().st_blocks * _BLOCK
         ingest.path.rename(self.path(digest))
 
-    def keep_also(self, ingest: Ingest, digest: str) -> None:
-        """Verify a blob and have it in place, and where it was received as well."""
+    def link(self, ingest: Ingest, digest: str) -> None:
+        """Verify a blob and link it into the store; its partial download stays."""
         ingest.verify()
         ingest.close()
         if self.has(digest):
@@ -147,7 +147,7 @@ class ContentStore:
         self._sizes[digest] = self.path(digest).stat().st_blocks * _BLOCK
 
     def put(self, descriptor: Descriptor, data: bytes) -> None:
-        """Keep a small blob that is already in memory."""
+        """Store a small blob from memory."""
         if self.has(descriptor.digest):
             return
         ingest = self.ingest(descriptor)
@@ -159,51 +159,51 @@ class ContentStore:
             raise
 
     def remove(self, digest: str) -> Path | None:
-        """Take a blob out at once; give back what is left to delete."""
+        """Take a blob out of the store; return the path to delete."""
         self._sizes.pop(digest, None)
         return self._layout.discard(self.path(digest))
 
-    def usage(self) -> Usage:
-        """Count what all blobs occupy."""
+    def usage(self) -> StoreUsage:
+        """Return the disk usage of all blobs."""
         sizes = list(self._sizes.values())
-        return Usage(sum(sizes), len(sizes))
+        return StoreUsage(sum(sizes), len(sizes))
 
 
-class ChainStore:
-    """Unpacked chains, and how much each occupies besides the files it shares with its parent."""
+class SnapshotStore:
+    """Unpacked layers by chain id, and their disk usage without files shared with the parent."""
 
-    def __init__(self, layout: Layout, known: dict[str, Usage]) -> None:
+    def __init__(self, layout: StoreLayout, known: dict[str, StoreUsage]) -> None:
         self._layout = layout
         there = {path.name.replace("-", ":", 1) for path in layout.chains.iterdir()}
         self._usages = {chain: usage for chain, usage in known.items() if chain in there}
         for stray in there - set(known):
-            if rubbish := layout.discard(layout.chain(stray)):
-                delete(rubbish)
+            if trash := layout.discard(layout.chain(stray)):
+                delete(trash)
 
     def has(self, chain_id: str) -> bool:
-        """Say whether a chain is here, whole."""
+        """Return whether a complete snapshot is stored."""
         return chain_id in self._usages
 
     def path(self, chain_id: str) -> Path:
-        """Say where a chain lies."""
+        """Return the path of a snapshot."""
         return self._layout.chain(chain_id)
 
-    def keep(self, directory: Path, chain_id: str, usage: Usage) -> None:
-        """Move a finished directory into place."""
+    def keep(self, directory: Path, chain_id: str, usage: StoreUsage) -> None:
+        """Move a complete directory into the store."""
         directory.rename(self.path(chain_id))
         self._usages[chain_id] = usage
 
     def remove(self, chain_id: str) -> Path | None:
-        """Take a chain out at once; give back what is left to delete."""
+        """Take a snapshot out of the store; return the path to delete."""
         self._usages.pop(chain_id, None)
         return self._layout.discard(self.path(chain_id))
 
-    def usages(self) -> dict[str, Usage]:
-        """Give every chain with what it occupies."""
+    def usages(self) -> dict[str, StoreUsage]:
+        """Return the disk usage of every snapshot."""
         return dict(self._usages)
 
-    def usage(self) -> Usage:
-        """Count what all chains occupy."""
-        # Metrics are asked for in another thread; the copy is made at one blow.
+    def usage(self) -> StoreUsage:
+        """Return the disk usage of all snapshots."""
+        # Metrics are read in another thread; the copy is atomic.
         usages = list(self._usages.values())
-        return Usage(sum(one.bytes for one in usages), sum(one.inodes for one in usages))
+        return StoreUsage(sum(one.bytes for one in usages), sum(one.inodes for one in usages))

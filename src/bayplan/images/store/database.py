@@ -1,16 +1,15 @@
-"""The catalogue on the disk: images by handler, where content is from; one transaction a change.
+"""The catalogue's database: images by handler, and the repositories of blobs.
 
-That a blob is on this node says nothing about who may have it. A registry that names the digest of
-another's private content must not be given it, so content counts as present only for repositories
-that it is known to be in: those that sent the bytes, and those of a registry that once sent them
-and now says that this repository has them too. A registry's word about content that it never sent
-is worth nothing.
+A blob in the store must not be used by everyone: a registry that names the digest of another's
+private content must not get it. So a blob counts as present only for repositories that are known to
+have it: those that sent its bytes, and those of a registry that once sent them and now reports that
+this repository has them too.
 
-Unpacked chains are named by what their layers expand to, which an image merely claims. So that is
-remembered by blob as well, once it has been seen: who has the blobs has what they expand to.
+Snapshots are named by the diff ids of their layers, which an image merely claims. So the diff id of
+a blob is recorded once it was computed, and a snapshot is used only with the right blobs.
 
-Its journal survives a kill at any moment. Rows hold the entries as JSON with their key beside
-them; everything is read once at the start, and the catalogue answers from memory.
+The database survives a kill at any moment. Rows hold the images as JSON with their key; everything
+is read once at the start.
 """
 
 import enum
@@ -22,34 +21,34 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.images.layers.unpack import Usage
+from bayplan.images.layers.unpack import StoreUsage
 from bayplan.images.platforms import Platform
 from bayplan.kube.imagereferences import Repository
 
 
-class Kind(enum.Enum):
-    """The two sorts of content."""
+class ContentKind(enum.Enum):
+    """The kinds of content."""
 
     BLOB = "blob"
-    CHAIN = "chain"
+    SNAPSHOT = "chain"
 
 
-class Content(NamedTuple):
-    """A piece of content; a blob and a chain may well have one digest."""
+class ContentRef(NamedTuple):
+    """A blob or snapshot; both may have the same digest."""
 
-    kind: Kind
+    kind: ContentKind
     digest: str
 
 
-class EntryKey(msgspec.Struct, frozen=True):
-    """What names an entry: the handler, and the digest of the image's config."""
+class StoredImageKey(msgspec.Struct, frozen=True):
+    """The key of a stored image: the handler, and the digest of the image's config."""
 
     handler: str
     image_id: str
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """An image that is here whole, with everything it uses."""
+class StoredImage(msgspec.Struct, frozen=True):
+    """A complete image of one handler, with the content it uses."""
 
     handler: str
     image_id: str
@@ -62,33 +61,33 @@ class Entry(msgspec.Struct, frozen=True):
     chains: tuple[str, ...]
 
     @property
-    def key(self) -> EntryKey:
-        """What names this entry."""
-        return EntryKey(self.handler, self.image_id)
+    def key(self) -> StoredImageKey:
+        """The key of this image."""
+        return StoredImageKey(self.handler, self.image_id)
 
     @property
-    def content(self) -> list[Content]:
-        """Everything it uses."""
-        blobs = [Content(Kind.BLOB, digest) for digest in self.blobs]
-        return blobs + [Content(Kind.CHAIN, chain) for chain in self.chains]
+    def content(self) -> list[ContentRef]:
+        """All blobs and snapshots it uses."""
+        blobs = [ContentRef(ContentKind.BLOB, digest) for digest in self.blobs]
+        return blobs + [ContentRef(ContentKind.SNAPSHOT, chain) for chain in self.chains]
 
     @property
     def tags(self) -> list[str]:
-        """Its names by tag."""
+        """Its names with a tag."""
         return [name for name in self.names if "@" not in name]
 
     @property
     def digests(self) -> list[str]:
-        """Its names by digest."""
+        """Its names with a digest."""
         return [name for name in self.names if "@" in name]
 
 
 SourceRow = tuple[str, str, str]
-"""A blob's digest, and a registry and repository that have it."""
+"""A blob's digest, and a registry and repository that has it."""
 
 
 class Provenance:
-    """What is known of the blobs that are here."""
+    """The repositories and diff ids of stored blobs."""
 
     def __init__(self, sources: Iterable[SourceRow], contents: dict[str, str]) -> None:
         self._sources: defaultdict[str, set[Repository]] = defaultdict(set)
@@ -97,32 +96,32 @@ class Provenance:
         self._contents = dict(contents)
 
     def prove(self, digest: str, repository: Repository) -> None:
-        """Note that a repository has a blob."""
+        """Record that a repository has a blob."""
         self._sources[digest].add(repository)
 
     def is_proved(self, digest: str, repository: Repository) -> bool:
-        """Say whether a repository is known to have a blob."""
+        """Return whether a repository is known to have a blob."""
         return repository in self._sources.get(digest, ())
 
     def is_known_to(self, digest: str, registry: str) -> bool:
-        """Say whether a registry has ever sent a blob, for whichever repository."""
+        """Return whether a registry has ever sent a blob, for any repository."""
         return any(one.registry == registry for one in self._sources.get(digest, ()))
 
     def unpacks_to(self, digest: str, diff_id: str) -> None:
-        """Note what a layer's blob was seen to expand to."""
+        """Record the diff id of a layer's blob."""
         self._contents[digest] = diff_id
 
     def content_of(self, digest: str) -> str | None:
-        """Say what a layer's blob expands to, if that has been seen."""
+        """Return the diff id of a layer's blob; None if it was not computed."""
         return self._contents.get(digest)
 
     def forget(self, digest: str) -> None:
-        """Note that a blob is gone."""
+        """Drop the records of a removed blob."""
         self._sources.pop(digest, None)
         self._contents.pop(digest, None)
 
     def source_rows(self, digests: Iterable[str]) -> list[SourceRow]:
-        """List where blobs are from, to be written down."""
+        """Return the database rows of blobs' repositories."""
         return [
             (digest, one.registry, one.path)
             for digest in digests
@@ -130,7 +129,7 @@ class Provenance:
         ]
 
     def contents(self, digests: Iterable[str]) -> dict[str, str]:
-        """Give what layers expand to, to be written down."""
+        """Return the diff ids of layers' blobs, for the database."""
         return {digest: self._contents[digest] for digest in digests if digest in self._contents}
 
 
@@ -152,22 +151,22 @@ CREATE TABLE IF NOT EXISTS contents (
 """
 _VERSION = 2
 _READABLE = {0, 1, _VERSION}
-"""Version 1 knew no sources: what it holds is had from its registries once more when asked for."""
+"""Version 1 had no sources: its blobs are downloaded again when needed."""
 
 
-class Facts(NamedTuple):
-    """What is written down of an entry's content."""
+class ContentMetadata(NamedTuple):
+    """The metadata of an image's content for the database."""
 
-    chains: dict[str, Usage] = {}
+    chains: dict[str, StoreUsage] = {}
     sources: list[SourceRow] = []
     contents: dict[str, str] = {}
 
 
-_NOTHING = Facts()
+_NOTHING = ContentMetadata()
 
 
-class Database:
-    """The catalogue's file. Calls block; one thread at a time."""
+class CatalogueDatabase:
+    """The catalogue's database file. Calls block; one thread at a time."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -190,26 +189,31 @@ class Database:
         """Close the file."""
         self._connection.close()
 
-    def entries(self) -> list[Entry]:
-        """Read every entry."""
+    def entries(self) -> list[StoredImage]:
+        """Return every image."""
         rows = self._connection.execute("SELECT entry FROM entries").fetchall()
-        return [msgspec.json.decode(row[0], type=Entry) for row in rows]
+        return [msgspec.json.decode(row[0], type=StoredImage) for row in rows]
 
-    def chains(self) -> dict[str, Usage]:
-        """Read what every chain occupies."""
+    def chains(self) -> dict[str, StoreUsage]:
+        """Return the disk usage of every snapshot."""
         rows = self._connection.execute("SELECT chain_id, bytes, inodes FROM chains").fetchall()
-        return {chain: Usage(size, inodes) for chain, size, inodes in rows}
+        return {chain: StoreUsage(size, inodes) for chain, size, inodes in rows}
 
     def sources(self) -> list[SourceRow]:
-        """Read where every blob is from."""
+        """Return the repositories of every blob."""
         return self._connection.execute("SELECT * FROM sources").fetchall()
 
     def contents(self) -> dict[str, str]:
-        """Read what layers expand to."""
+        """Return the diff ids of layers' blobs."""
         return dict(self._connection.execute("SELECT digest, diff_id FROM contents").fetchall())
 
-    def write(self, changed: list[Entry], removed: list[EntryKey], facts: Facts = _NOTHING) -> None:
-        """Write entries away, all of them or none, with what is known of their content."""
+    def write(
+        self,
+        changed: list[StoredImage],
+        removed: list[StoredImageKey],
+        facts: ContentMetadata = _NOTHING,
+    ) -> None:
+        """Write changed and removed images and content metadata, in one transaction."""
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(
@@ -231,20 +235,20 @@ class Database:
                 "INSERT OR REPLACE INTO contents VALUES (?, ?)", facts.contents.items()
             )
 
-    def forget_content(self, content: Iterable[Content]) -> None:
-        """Drop what is known of content that is no longer there."""
-        blobs = [(one.digest,) for one in content if one.kind is Kind.BLOB]
-        chains = [(one.digest,) for one in content if one.kind is Kind.CHAIN]
+    def forget_content(self, content: Iterable[ContentRef]) -> None:
+        """Delete the metadata of removed content."""
+        blobs = [(one.digest,) for one in content if one.kind is ContentKind.BLOB]
+        chains = [(one.digest,) for one in content if one.kind is ContentKind.SNAPSHOT]
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("DELETE FROM sources WHERE digest = ?", blobs)
             self._connection.executemany("DELETE FROM contents WHERE digest = ?", blobs)
             self._connection.executemany("DELETE FROM chains WHERE chain_id = ?", chains)
 
-    def described(self) -> list[Content]:
-        """List all content of which anything is known."""
+    def described(self) -> list[ContentRef]:
+        """Return all content that has metadata."""
         blobs = {row[0] for row in self.sources()} | set(self.contents())
         return [
-            *(Content(Kind.BLOB, digest) for digest in blobs),
-            *(Content(Kind.CHAIN, chain) for chain in self.chains()),
+            *(ContentRef(ContentKind.BLOB, digest) for digest in blobs),
+            *(ContentRef(ContentKind.SNAPSHOT, chain) for chain in self.chains()),
         ]

@@ -1,14 +1,13 @@
-"""The store as the puller and the service see it.
+"""The image store: catalogue, content, snapshots and partial downloads.
 
-Flushing a file system costs the same for one pull as for ten. Whoever asks while a flush is still
-waiting to start shares it; whoever asks later needs the next one, since its content may have come
-after the first began.
+Flushing a filesystem costs the same for one pull as for ten. Pulls that wait while a flush has not
+started share it; later ones need the next flush, since their content may have been written after
+the first began.
 
-Opening sweeps: what is under way when a process dies is deleted, an entry whose content is not all
-there is dropped, and content that no entry needs goes; only downloads that can be continued stay,
-within their bounds. While it runs, content is removed when the last entry that uses it is, except
-what a pull under way holds: a pull holds what it is about to rely on before it looks whether it is
-there. What is known of content (`bayplan.images.store.database`) goes with it.
+When it is opened, temporary files are deleted, images with missing content are dropped, and unused
+content is deleted; partial downloads stay within their limits. Content is removed with the last
+image that uses it, unless a running pull has a lease on it: a pull leases content before it checks
+whether it is present. The content's metadata (`bayplan.images.store.database`) is deleted with it.
 """
 
 import asyncio
@@ -19,24 +18,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from bayplan.images.flights import uninterrupted
-from bayplan.images.layers.unpack import Usage
+from bayplan.images.layers.unpack import StoreUsage
+from bayplan.images.singleflight import uninterrupted
 from bayplan.images.store.catalogue import Catalogue
-from bayplan.images.store.content import ChainStore, ContentStore
+from bayplan.images.store.content import ContentStore, SnapshotStore
 from bayplan.images.store.database import (
-    Content,
-    Database,
-    Entry,
-    EntryKey,
-    Facts,
-    Kind,
+    CatalogueDatabase,
+    ContentKind,
+    ContentMetadata,
+    ContentRef,
     Provenance,
+    StoredImage,
+    StoredImageKey,
 )
-from bayplan.images.store.layout import Keeping, Layout, Partials, delete
+from bayplan.images.store.layout import PartialDownloadLimits, PartialDownloads, StoreLayout, delete
 
 
 class Barrier:
-    """One flush at a time, shared by those it covers."""
+    """Runs one flush at a time, shared by all that wait for it."""
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
@@ -44,7 +43,7 @@ class Barrier:
         self._next: asyncio.Task[None] | None = None
 
     async def passed(self) -> None:
-        """Return when everything written before this call would survive a loss of power."""
+        """Return when everything written before this call is flushed to disk."""
         if self._next is None:
             self._next = asyncio.ensure_future(self._run())
         await uninterrupted(self._next)
@@ -57,20 +56,20 @@ class Barrier:
 
 _LOG = logging.getLogger(__name__)
 _BLOCK = 512
-DEFAULT_KEEPING = Keeping()
+DEFAULT_PARTIAL_LIMITS = PartialDownloadLimits()
 
 
 class ImageStore:
-    """Content, chains and catalogue of one root directory."""
+    """The image store in one root directory."""
 
     def __init__(
         self,
         root: Path,
-        keeping: Keeping = DEFAULT_KEEPING,
+        partial_limits: PartialDownloadLimits = DEFAULT_PARTIAL_LIMITS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.layout = Layout(root).open()
-        self.partials = Partials(self.layout, keeping, clock)
+        self.layout = StoreLayout(root).open()
+        self.partials = PartialDownloads(self.layout, partial_limits, clock)
         try:
             self._open()
         except BaseException:
@@ -80,103 +79,107 @@ class ImageStore:
     def _open(self) -> None:
         for leftover in self.layout.ingest.iterdir():
             delete(leftover)
-        self._database = Database(self.layout.database)
+        self._database = CatalogueDatabase(self.layout.database)
         self.content = ContentStore(self.layout)
-        self.chains = ChainStore(self.layout, self._database.chains())
+        self.snapshots = SnapshotStore(self.layout, self._database.chains())
         self.provenance = Provenance(self._database.sources(), self._database.contents())
-        self.catalogue = Catalogue(self._database, self._whole_entries())
-        self._held: Counter[Content] = Counter()
+        self.catalogue = Catalogue(self._database, self._complete_images())
+        self._leased: Counter[ContentRef] = Counter()
         self._barrier = Barrier(self.layout.flush)
-        self._sweep()
+        self._delete_unused()
 
     def close(self) -> None:
-        """Close the database and give the directory free."""
+        """Close the database and release the lock."""
         self._database.close()
         self.layout.close()
 
-    def has(self, content: Content) -> bool:
-        """Say whether content is here, whole."""
-        if content.kind is Kind.BLOB:
+    def has(self, content: ContentRef) -> bool:
+        """Return whether complete content is stored."""
+        if content.kind is ContentKind.BLOB:
             return self.content.has(content.digest)
-        return self.chains.has(content.digest)
+        return self.snapshots.has(content.digest)
 
     @contextlib.contextmanager
-    def hold(self) -> Iterator["Hold"]:
-        """Keep content from being removed while a pull relies on it."""
-        hold = Hold(self._held)
+    def lease(self) -> Iterator["ContentLease"]:
+        """Yield a lease, which keeps its content from being removed."""
+        lease = ContentLease(self._leased)
         try:
-            yield hold
+            yield lease
         finally:
-            hold.release()
+            lease.release()
 
-    async def add(self, entry: Entry) -> Entry:
-        """Take an image in: all of its content durable first, then one transaction."""
+    async def add(self, entry: StoredImage) -> StoredImage:
+        """Add an image: flush all of its content first, then write one transaction."""
         await self._barrier.passed()
-        usages = self.chains.usages()
-        facts = Facts(
+        usages = self.snapshots.usages()
+        facts = ContentMetadata(
             {chain: usages[chain] for chain in entry.chains},
             self.provenance.source_rows(entry.blobs),
             self.provenance.contents(entry.blobs),
         )
         return await self.catalogue.add(entry, facts)
 
-    async def remove(self, key: EntryKey) -> bool:
-        """Drop an image for one handler, and the content nobody else uses."""
+    async def remove(self, key: StoredImageKey) -> bool:
+        """Remove an image of one handler, and the content that no other image uses."""
         entry = await self.catalogue.remove(key)
         if entry is not None:
             await self.collect(entry.content)
         return entry is not None
 
-    async def collect(self, candidates: Iterable[Content]) -> None:
-        """Remove whichever of these no entry uses and no pull holds."""
-        # Chains first, the uppermost before what they stand on.
-        unused = [one for one in candidates if not self._needed(one) and self.has(one)]
-        rubbish = [path for one in reversed(unused) if (path := self._take_out(one))]
-        if rubbish:
-            await uninterrupted(asyncio.to_thread(_delete_all, rubbish))
+    async def collect(self, candidates: Iterable[ContentRef]) -> None:
+        """Remove the content that no image uses and no pull leases."""
+        # Snapshots first, the uppermost before their parents.
+        unused = [one for one in candidates if not self._is_needed(one) and self.has(one)]
+        trash = [path for one in reversed(unused) if (path := self._take_out(one))]
+        if trash:
+            await uninterrupted(asyncio.to_thread(_delete_all, trash))
             await self.catalogue.forget_content(
                 lambda: [one for one in unused if not self.has(one)]
             )
 
     async def trim(self, *, everything: bool = False) -> None:
-        """Drop unfinished downloads that are too old or too much, or all that nobody writes."""
-        if rubbish := self.partials.trim(everything=everything):
-            await uninterrupted(asyncio.to_thread(_delete_all, rubbish))
+        """Delete partial downloads over the limits, or all that are not being written."""
+        if trash := self.partials.trim(everything=everything):
+            await uninterrupted(asyncio.to_thread(_delete_all, trash))
 
-    def usage(self) -> Usage:
-        """Count what the store occupies on the disk."""
+    def usage(self) -> StoreUsage:
+        """Return the disk usage of the store."""
         layout = self.layout
         places = [layout.root, layout.blobs, layout.chains, layout.partial, layout.ingest]
         files = [path for path in self.layout.root.iterdir() if path.is_file()]
         work = [path for path in self.layout.ingest.iterdir() if path.is_file()]
-        total = self.content.usage() + self.chains.usage() + self.partials.usage()
+        total = self.content.usage() + self.snapshots.usage() + self.partials.usage()
         for path in (*places, *files, *work):
             with contextlib.suppress(FileNotFoundError):
-                total += Usage(path.lstat().st_blocks * _BLOCK, 1)
+                total += StoreUsage(path.lstat().st_blocks * _BLOCK, 1)
         return total
 
-    def _needed(self, content: Content) -> bool:
-        return self.catalogue.uses(content) or self._held[content] > 0
+    def _is_needed(self, content: ContentRef) -> bool:
+        return self.catalogue.uses(content) or self._leased[content] > 0
 
-    def _take_out(self, content: Content) -> Path | None:
-        if content.kind is Kind.BLOB:
+    def _take_out(self, content: ContentRef) -> Path | None:
+        if content.kind is ContentKind.BLOB:
             self.provenance.forget(content.digest)
             return self.content.remove(content.digest)
-        return self.chains.remove(content.digest)
+        return self.snapshots.remove(content.digest)
 
-    def _whole_entries(self) -> list[Entry]:
+    def _complete_images(self) -> list[StoredImage]:
         entries = self._database.entries()
-        whole = [entry for entry in entries if all(map(self.has, entry.content))]
-        broken = [entry for entry in entries if entry not in whole]
+        complete = [entry for entry in entries if all(map(self.has, entry.content))]
+        broken = [entry for entry in entries if entry not in complete]
         for entry in broken:
-            _LOG.warning("dropping %s for %r: content is missing", entry.image_id, entry.handler)
+            _LOG.warning(
+                "dropping image with missing content: %s of handler %r",
+                entry.image_id,
+                entry.handler,
+            )
         self._database.write([], [entry.key for entry in broken])
-        return whole
+        return complete
 
-    def _sweep(self) -> None:
+    def _delete_unused(self) -> None:
         started = time.monotonic()
-        everything = [Content(Kind.BLOB, digest) for digest in self.content.digests()]
-        everything += [Content(Kind.CHAIN, chain) for chain in self.chains.usages()]
+        everything = [ContentRef(ContentKind.BLOB, digest) for digest in self.content.digests()]
+        everything += [ContentRef(ContentKind.SNAPSHOT, chain) for chain in self.snapshots.usages()]
         unused = [one for one in everything if not self.catalogue.uses(one)]
         _delete_all([path for one in unused if (path := self._take_out(one))])
         described = self._database.described()
@@ -184,30 +187,34 @@ class ImageStore:
         self.partials.drop(self.content.has)
         _delete_all(self.partials.trim())
         if unused:
-            _LOG.info("swept %d leftovers in %.1f s", len(unused), time.monotonic() - started)
+            _LOG.info(
+                "deleted %d unused blobs and snapshots in %.1f s",
+                len(unused),
+                time.monotonic() - started,
+            )
 
 
-class Hold:
-    """What one pull relies on."""
+class ContentLease:
+    """The content that one pull uses, which is not removed meanwhile."""
 
-    def __init__(self, held: Counter[Content]) -> None:
-        self._held = held
-        self._mine: list[Content] = []
+    def __init__(self, held: Counter[ContentRef]) -> None:
+        self._leased = held
+        self._own: list[ContentRef] = []
 
     @property
-    def content(self) -> list[Content]:
-        """Everything held so far."""
-        return list(self._mine)
+    def content(self) -> list[ContentRef]:
+        """All leased content."""
+        return list(self._own)
 
-    def add(self, content: Content) -> None:
-        """Hold one more piece."""
-        self._held[content] += 1
-        self._mine.append(content)
+    def add(self, content: ContentRef) -> None:
+        """Lease more content."""
+        self._leased[content] += 1
+        self._own.append(content)
 
     def release(self) -> None:
-        """Let everything go."""
-        self._held.subtract(self._mine)
-        self._mine = []
+        """Release all content."""
+        self._leased.subtract(self._own)
+        self._own = []
 
 
 def _delete_all(paths: list[Path]) -> None:
@@ -215,5 +222,5 @@ def _delete_all(paths: list[Path]) -> None:
         try:
             delete(path)
         except OSError as error:
-            # It is out of the store already; the next start tries again.
+            # It is out of the store already; the next start deletes it.
             _LOG.warning("cannot delete %s: %s", path, error)

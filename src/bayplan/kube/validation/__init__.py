@@ -1,10 +1,10 @@
-"""Checks of single objects, run on everything that is loaded, so that garbage never "fits".
+"""Validation of single objects, applied to everything that is loaded.
 
-Types and ranges of integers are checked while decoding. Here it is what a type cannot say: that
-quantities can be read, are not negative and fit 64 bits; that selectors compile; that names and
-labels are what the API server accepts. A reader of a checked object can take all that for granted.
+Types and ranges of integers are checked while decoding. Here is what a type cannot express: that
+quantities parse, are not negative and fit 64 bits; that selectors compile; that names and labels
+are valid. Readers of a validated object can rely on it.
 
-What the API server refuses but no decision could be misled by is let through.
+Errors that the API server refuses but that cannot affect a decision are accepted.
 """
 
 from bayplan.kube.validation.check import check, check_again, validate

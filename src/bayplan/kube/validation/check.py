@@ -1,4 +1,4 @@
-"""The check of any object: what all have in common, then what its kind needs."""
+"""Validation of any object: common fields first, then those of its kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from bayplan.kube.workloads import (
     StatefulSet,
 )
 
-# A table from a type to the check of that type cannot be said more narrowly than this.
+# A table from a type to the check of that type cannot have a narrower type.
 _CHECKS: Mapping[type[KubeObject], Callable[[Any], None]] = {
     Pod: pods.check_pod,
     Node: nodes.check_node,
@@ -38,10 +38,10 @@ _CHECKS: Mapping[type[KubeObject], Callable[[Any], None]] = {
     CSINode: storage.check_csi_node,
     CSIStorageCapacity: storage.check_capacity,
     VolumeAttachment: storage.check_attachment,
-    ReplicaSet: workloads.check_selecting,
-    StatefulSet: workloads.check_selecting,
+    ReplicaSet: workloads.check_selector,
+    StatefulSet: workloads.check_selector,
     DaemonSet: workloads.check_daemon_set,
-    PodDisruptionBudget: workloads.check_selecting,
+    PodDisruptionBudget: workloads.check_selector,
     Service: workloads.check_service,
     ReplicationController: workloads.check_service,
     RuntimeClass: workloads.check_runtime_class,
@@ -49,12 +49,12 @@ _CHECKS: Mapping[type[KubeObject], Callable[[Any], None]] = {
 
 
 def check(obj: KubeObject) -> None:
-    """Raise ObjectError for the first thing that is wrong with the object."""
+    """Raise ObjectError for the first error of the object."""
     _check(obj, _CHECKS.get(type(obj)))
 
 
 def check_again(pod: Pod) -> None:
-    """The same for a pod whose spec has been checked before, but for its node."""
+    """Check a pod whose spec has been checked before, except for its node."""
     _check(pod, pods.check_pod_again)
 
 
@@ -69,7 +69,7 @@ def _check(obj: KubeObject, special: Callable[[Any], None] | None) -> None:
 
 
 def validate(obj: KubeObject) -> ObjectError | None:
-    """The first thing that is wrong with the object, or None."""
+    """Return the first error of the object, or None."""
     try:
         check(obj)
     except ObjectError as error:

@@ -1,6 +1,6 @@
-"""The vocabulary of checks: a field that is wrong, and the checks that all objects share.
+"""Checks of fields that all kinds share, and the error for an invalid field.
 
-Paths are put together only on the way out of a failure, so that sound objects cost no strings.
+Paths are built only while an error propagates, so that valid objects cost no strings.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from bayplan.kube.selectors import SelectorError, compile_node_term, compile_sel
 
 T = TypeVar("T")
 
-# The cached checks raise for what is wrong, and so never keep hold of it: it could be of any size.
+# The cached checks raise for invalid values and so never keep them: they could be of any size.
 _CACHED = 1 << 16
 
 
 class FieldError(ValueError):
-    """A field that is wrong; the path grows as the error rises."""
+    """An invalid field; the path grows while the error propagates."""
 
     def __init__(self, path: str, shown: object, problem: str) -> None:
         super().__init__(problem)
         self.path, self.shown, self.problem = path, shown, problem
 
     def under(self, parent: str) -> FieldError:
-        """The same error seen from one level up."""
+        """Return this error with the parent field in its path."""
         dot = "." if self.path and not self.path.startswith("[") else ""
         return FieldError(f"{parent}{dot}{self.path}", self.shown, self.problem)
 
 
 def within(field: str, checked: Callable[[T], None], value: T) -> None:
-    """Check a value that stands in a field."""
+    """Check the value of a field."""
     try:
         checked(value)
     except FieldError as error:
@@ -63,7 +63,7 @@ def amounts(field: str, quantities: Mapping[str, Quantity]) -> None:
 
 
 def amount(field: str, written: Quantity) -> None:
-    """Check one quantity that is not of a map."""
+    """Check a single quantity."""
     try:
         _check_amount("", written)
     except ValueError as error:
@@ -82,25 +82,25 @@ def labels(field: str, pairs: Mapping[str, str]) -> None:
 def name(field: str, text: str) -> None:
     """Check the name of an object."""
     if not is_object_name(text):
-        problem = "longer than a name can be, or not a name" if text else "is missing"
+        problem = "not a valid name, or too long" if text else "is missing"
         raise FieldError(field, text, problem)
 
 
 def optional_name(field: str, text: str | None) -> None:
-    """Check the name of an object where there is one."""
+    """Check the name of an object, if present."""
     if text and (len(text) > MAX_NAME or not _is_known_name(text)):
         name(field, text)
 
 
 def optional_time(field: str, text: str | None) -> None:
-    """Check a point in time, with its zone, where there is one."""
+    """Check a time with its zone, if present."""
     if text is None:
         return
     try:
         known = datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
         known = False
-    need(known, field, text, "not a time with its zone, as 2026-01-31T12:00:00Z")
+    need(known, field, text, "not a time with its zone, such as 2026-01-31T12:00:00Z")
 
 
 def label_key(field: str, text: str) -> None:
@@ -127,7 +127,7 @@ def node_term(written: NodeSelectorTerm) -> None:
 
 
 def need(holds: bool, field: str, shown: object, problem: str) -> None:
-    """Check that something holds."""
+    """Raise FieldError unless a condition holds."""
     if not holds:
         raise FieldError(field, shown, problem)
 

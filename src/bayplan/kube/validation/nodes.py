@@ -21,19 +21,20 @@ def check_node(node: Node) -> None:
 
 
 def _amounts(field: str, written: Mapping[str, Quantity]) -> None:
-    """Check amounts; attach limits only for being some, since a node with a wrong one is still of
-    use: whoever reads limits passes over what cannot be any.
+    """Check amounts; attach limits need only parse, since readers of limits skip invalid ones.
+
+    A node with an invalid limit stays usable.
     """
-    limits = {name: one for name, one in written.items() if is_attach_limit(name)}
+    limits = {name: amount for name, amount in written.items() if is_attach_limit(name)}
     if not limits:
         fields.amounts(field, written)
         return
-    fields.amounts(field, {name: one for name, one in written.items() if name not in limits})
-    for name, one in limits.items():
+    fields.amounts(field, {name: amount for name, amount in written.items() if name not in limits})
+    for name, amount in limits.items():
         try:
-            parse(one)
+            parse(amount)
         except QuantityError as error:
-            raise FieldError(f"{field}.{name[:80]}", one, str(error)) from None
+            raise FieldError(f"{field}.{name[:80]}", amount, str(error)) from None
 
 
 def _taint(taint: Taint) -> None:

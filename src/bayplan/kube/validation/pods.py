@@ -41,24 +41,24 @@ def check_pod(pod: Pod) -> None:
 
 
 def check_pod_again(pod: Pod) -> None:
-    """Check a pod whose spec has been checked before, but for its node."""
+    """Check a pod whose spec has been checked before, except for its node."""
     fields.optional_name("spec.nodeName", pod.spec.node_name)
     within("status", _status, pod.status)
     _total("spec", pod)
 
 
 def check_template(field: str, spec: PodSpec) -> None:
-    """Check what a template says of its pods."""
+    """Check the pod spec of a template."""
     within(field, _spec, spec)
     _total(field, Pod(spec=spec))
 
 
 def _total(field: str, pod: Pod) -> None:
-    """Amounts that are each sound can still add up to one that is not."""
+    """Check the totals: amounts that are valid by themselves can add up to an invalid one."""
     if len(pod.spec.containers) == 1 and not (pod.spec.init_containers or pod.spec.overhead):
         return
     for name, amount in pod_requests(pod).items():
-        need(amount <= MAX_INT64, f"{field} ({name[:80]} in all)", amount, "does not fit 64 bits")
+        need(amount <= MAX_INT64, f"{field} (total {name[:80]})", amount, "does not fit 64 bits")
 
 
 def _spec(spec: PodSpec) -> None:
@@ -69,7 +69,7 @@ def _spec(spec: PodSpec) -> None:
     if spec.volumes:
         each("volumes", check_pod_volume, spec.volumes)
     if spec.overhead:
-        _asked("overhead", spec.overhead)
+        _amounts("overhead", spec.overhead)
     if spec.resources is not None:
         within("resources", _resources, spec.resources)
     _placement(spec)
@@ -118,17 +118,17 @@ def _container_status(status: ContainerStatus) -> None:
 
 def _resources(resources: ResourceRequirements) -> None:
     if resources.requests:
-        _asked("requests", resources.requests)
+        _amounts("requests", resources.requests)
     if resources.limits:
-        _asked("limits", resources.limits)
+        _amounts("limits", resources.limits)
 
 
-def _asked(field: str, asked: ResourceMap) -> None:
-    fields.amounts(field, asked)
-    for name in asked:
+def _amounts(field: str, requested: ResourceMap) -> None:
+    fields.amounts(field, requested)
+    for name in requested:
         if is_attach_limit(name):
-            problem = "a node's attach limit cannot be asked for: a pod's volumes are counted"
-            raise FieldError(f"{field}.{name}", asked[name], problem)
+            problem = "a pod cannot request an attach limit; its volumes are counted instead"
+            raise FieldError(f"{field}.{name}", requested[name], problem)
 
 
 def _port(port: ContainerPort) -> None:

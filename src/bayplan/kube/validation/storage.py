@@ -1,4 +1,4 @@
-"""Checks of volumes, claims and what CSI drivers say."""
+"""Checks of volumes, claims, storage classes and CSI objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_pod_volume(volume: Volume) -> None:
     if claim is not None:
         fields.name("persistentVolumeClaim.claimName", claim.claim_name)
     if volume.ephemeral is not None:
-        # The claim is named after the volume, so without a name there is no claim to look for.
+        # The claim is named after the volume, so a volume without a name has no claim.
         fields.name("name", volume.name)
         within("ephemeral.volumeClaimTemplate.spec", _claim_spec,
                volume.ephemeral.volume_claim_template.spec)  # fmt: skip
@@ -56,7 +56,7 @@ def _claim_spec(spec: ClaimSpec) -> None:
 
 
 def check_class(storage_class: StorageClass) -> None:
-    """Check a class of storage."""
+    """Check a storage class."""
     fields.name("provisioner", storage_class.provisioner.replace("/", "."))
     for index, term in enumerate(storage_class.allowed_topologies):
         for at, wanted in enumerate(term.match_label_expressions):
@@ -65,11 +65,11 @@ def check_class(storage_class: StorageClass) -> None:
 
 
 def check_csi_node(node: CSINode) -> None:
-    """Check what CSI drivers say of a node."""
+    """Check a CSINode."""
     each("spec.drivers", _driver, node.spec.drivers)
     names = [driver.name for driver in node.spec.drivers]
     for index, name in enumerate(names):
-        need(name not in names[:index], f"spec.drivers[{index}].name", name, "is there twice")
+        need(name not in names[:index], f"spec.drivers[{index}].name", name, "duplicate driver")
 
 
 def _driver(driver: CSINodeDriver) -> None:

@@ -1,4 +1,4 @@
-"""Checks of what makes, guards and groups pods."""
+"""Checks of workloads, services, budgets and runtime classes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from bayplan.kube.workloads import (
 )
 
 
-def check_selecting(workload: ReplicaSet | StatefulSet | DaemonSet | PodDisruptionBudget) -> None:
+def check_selector(workload: ReplicaSet | StatefulSet | DaemonSet | PodDisruptionBudget) -> None:
     """Check the selector of a workload or a budget."""
     fields.selector("spec.selector", workload.spec.selector)
 
 
 def check_daemon_set(daemon_set: DaemonSet) -> None:
-    """Check a DaemonSet and what its pods would be."""
-    check_selecting(daemon_set)
+    """Check a DaemonSet and its pod template."""
+    check_selector(daemon_set)
     template = daemon_set.spec.template
     fields.labels("spec.template.metadata.labels", template.metadata.labels)
     check_template("spec.template.spec", template.spec)
 
 
 def check_service(service: Service) -> None:
-    """Check the plain selector of a service or a replication controller."""
+    """Check the selector of a service or a replication controller."""
     fields.labels("spec.selector", service.spec.selector)
 
 

@@ -1,20 +1,21 @@
-"""The stories of the design, told on a cluster in this process; their cluster files are in
-`clusters`, inside the package, so that an installed `bayplan` can tell them, too.
+"""The stories of the demo, each on a cluster in this process.
+
+Their cluster files are in `clusters`, inside the package, so that an installed `bayplan` has them.
 """
 
 from bayplan.lab.stories.all import BY_GATE, STORIES, AnyStory
-from bayplan.lab.stories.cluster import AT_WORK
-from bayplan.lab.stories.story import Check, Figures, Frame, Row, Story, Take
+from bayplan.lab.stories.cluster import STORY_DAEMONS
+from bayplan.lab.stories.story import Row, Story, StoryCheck, StoryFigures, StoryFrame, StoryRun
 
 __all__ = [
-    "AT_WORK",
     "BY_GATE",
     "STORIES",
+    "STORY_DAEMONS",
     "AnyStory",
-    "Check",
-    "Figures",
-    "Frame",
     "Row",
     "Story",
-    "Take",
+    "StoryCheck",
+    "StoryFigures",
+    "StoryFrame",
+    "StoryRun",
 ]

@@ -1,6 +1,6 @@
-"""The eight stories: their words, and what must be true at their ends.
+"""The eight stories: their texts and checks.
 
-No figure of a run is written here: the texts of the checks are made of what the run came to.
+The texts of the checks have the figures of the run; no figure is written here.
 """
 
 from __future__ import annotations
@@ -17,111 +17,113 @@ from bayplan.kube.gates import (
     VOLUME_LIMIT_SCALING,
 )
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import Queue
-from bayplan.lab.stories.cluster import Act, ClusterFigures, in_cluster
+from bayplan.kube.volcano import Queue
+from bayplan.lab.stories.cluster import ClusterFigures, StoryAction, in_cluster
 from bayplan.lab.stories.images import ImageFigures, in_images
-from bayplan.lab.stories.story import Check, Story
+from bayplan.lab.stories.story import Story, StoryCheck
 
 AnyStory: TypeAlias = Story[Any]
-_ON_A_NODE = 8
-"""Volumes that a node takes, in the stories of volumes."""
+_LIMIT = 8
+"""The attach limit of a node in the stories of volumes."""
 _PODS = 20
-_NEEDED = ceil(_PODS / _ON_A_NODE)
-QUOTA = "there was quota"
-ASKS = "a pod that asks for a limit is"
+_NEEDED = ceil(_PODS / _LIMIT)
+QUOTA = "the quota was raised"
+REQUESTS_LIMIT = "a pod that requests an attach limit is"
 
 
-def _all_run(on: ClusterFigures, pods: int) -> Check:
-    return Check(f"{on.running} of {pods} pods run", on.running == pods and not on.waiting)
+def _all_run(on: ClusterFigures, pods: int) -> StoryCheck:
+    return StoryCheck(f"{on.running} of {pods} pods run", on.running == pods and not on.waiting)
 
 
-def _bought(on: ClusterFigures, wanted: int, why: str) -> Check:
-    return Check(f"{on.bought} nodes bought, {why}", on.bought == wanted)
+def _added(on: ClusterFigures, wanted: int, explanation: str) -> StoryCheck:
+    return StoryCheck(f"{on.added} nodes added, {explanation}", on.added == wanted)
 
 
-def _sooner(on: ClusterFigures, off: ClusterFigures) -> Check:
-    saved = (off.lost - on.lost) / 60
-    return Check(f"{saved:.0f} minutes of waiting saved, of all pods", saved > 0)
+def _sooner(on: ClusterFigures, off: ClusterFigures) -> StoryCheck:
+    saved = (off.waited_seconds - on.waited_seconds) / 60
+    return StoryCheck(f"{saved:.0f} minutes of waiting saved, all pods", saved > 0)
 
 
-def _no_failures(on: ClusterFigures) -> Check:
-    return Check(f"{on.failures} volume failures", not on.failures)
+def _no_failures(on: ClusterFigures) -> StoryCheck:
+    return StoryCheck(f"{on.failures} volume failures", not on.failures)
 
 
-def _none_stuck(on: ClusterFigures, off: ClusterFigures) -> Check:
-    said = f"{on.stuck} pods were stuck, {off.stuck} with the gate off"
-    return Check(said, on.stuck == 0 < off.stuck)
+def _none_stuck(on: ClusterFigures, off: ClusterFigures) -> StoryCheck:
+    text = f"{on.stuck} pods were stuck, {off.stuck} with the gate off"
+    return StoryCheck(text, on.stuck == 0 < off.stuck)
 
 
-def _attach_limit(on: ClusterFigures, off: ClusterFigures) -> tuple[Check, ...]:
+def _attach_limit(on: ClusterFigures, off: ClusterFigures) -> tuple[StoryCheck, ...]:
     return (
-        _bought(on, _NEEDED, f"which is ⌈{_PODS}/{_ON_A_NODE}⌉"),
+        _added(on, _NEEDED, f"which is ⌈{_PODS}/{_LIMIT}⌉"),
         _all_run(on, 36),
         _no_failures(on),
         _sooner(on, off),
     )
 
 
-def _no_driver(on: ClusterFigures, off: ClusterFigures) -> tuple[Check, ...]:
+def _no_driver(on: ClusterFigures, off: ClusterFigures) -> tuple[StoryCheck, ...]:
     bare = on.running_in["bare"]
     return (
         _all_run(on, 26),
-        Check(f"{bare} pods without volumes use the node without the driver", bare > 0),
-        Check(f"with the gate off {off.stuck} pods are stuck on it", off.stuck > 0),
+        StoryCheck(f"{bare} pods without volumes use the node without the driver", bare > 0),
+        StoryCheck(f"with the gate off {off.stuck} pods are stuck on it", off.stuck > 0),
         _sooner(on, off),
     )
 
 
-def _from_zero(on: ClusterFigures, off: ClusterFigures) -> tuple[Check, ...]:
+def _from_zero(on: ClusterFigures, off: ClusterFigures) -> tuple[StoryCheck, ...]:
     return (
-        _bought(on, _NEEDED, f"which is ⌈{_PODS}/{_ON_A_NODE}⌉, known from the template alone"),
+        _added(on, _NEEDED, f"which is ⌈{_PODS}/{_LIMIT}⌉, known from the template alone"),
         _all_run(on, _PODS),
         _no_failures(on),
         _sooner(on, off),
     )
 
 
-def _never_came(on: ClusterFigures, off: ClusterFigures) -> tuple[Check, ...]:
-    most = f"at most {on.most_nodes} nodes at once: none twice for the same pods"
+def _never_came(on: ClusterFigures, off: ClusterFigures) -> tuple[StoryCheck, ...]:
+    most = f"at most {on.most_nodes} nodes at once: none added twice for the same pods"
     return (
-        Check(most, on.most_nodes == _NEEDED),
-        _bought(on, _NEEDED, "the replacement among them"),
+        StoryCheck(most, on.most_nodes == _NEEDED),
+        _added(on, _NEEDED, "including the replacement"),
         _all_run(on, _PODS),
         _none_stuck(on, off),
         _sooner(on, off),
     )
 
 
-def _not_yet(on: ClusterFigures, off: ClusterFigures) -> tuple[Check, ...]:
-    early, without = on.bought_before[QUOTA], off.bought_before[QUOTA]
+def _not_yet(on: ClusterFigures, off: ClusterFigures) -> tuple[StoryCheck, ...]:
+    early, without = on.added_before[QUOTA], off.added_before[QUOTA]
     return (
-        Check(f"{early} nodes bought while the queue said no", early == 0),
-        Check(f"with the gate off {without} were bought, and idle", without > 0),
-        Check(f"then {on.bought} were bought, and {on.running} of 12 pods run", on.running == 12),
-        Check(f"cost {on.spent:.2f} instead of {off.spent:.2f}", on.spent < off.spent),
+        StoryCheck(f"{early} nodes added while the queue did not admit the pods", early == 0),
+        StoryCheck(f"with the gate off {without} were added, and idle", without > 0),
+        StoryCheck(
+            f"then {on.added} were added, and {on.running} of 12 pods run", on.running == 12
+        ),
+        StoryCheck(f"cost {on.cost:.2f} instead of {off.cost:.2f}", on.cost < off.cost),
     )
 
 
-def _old_limits(on: ClusterFigures, off: ClusterFigures) -> tuple[Check, ...]:
-    asked = on.answers.get(ASKS, "")
+def _old_limits(on: ClusterFigures, off: ClusterFigures) -> tuple[StoryCheck, ...]:
+    result = on.answers.get(REQUESTS_LIMIT, "")
     return (
         _all_run(on, 30),
         _no_failures(on),
-        Check(f"with the gate off {off.stuck} pods are stuck", off.stuck > 0),
-        Check(f"{ASKS} {asked}", asked == "refused"),
+        StoryCheck(f"with the gate off {off.stuck} pods are stuck", off.stuck > 0),
+        StoryCheck(f"{REQUESTS_LIMIT} {result}", result == "refused"),
     )
 
 
-def _two_images(on: ImageFigures, off: ImageFigures) -> tuple[Check, ...]:
+def _two_images(on: ImageFigures, off: ImageFigures) -> tuple[StoryCheck, ...]:
     return (
-        Check(f"{on.manifests} manifests of one image on one node", on.manifests == 2),
-        Check(f"{on.served} of 2 pods have the image of their class", on.served == 2),
-        Check(f"collecting one leaves {on.left}", on.left == 1),
-        Check(f"with the gate off {off.served} of 2 has it", off.served < 2),
+        StoryCheck(f"{on.manifests} manifests of one image on one node", on.manifests == 2),
+        StoryCheck(f"{on.served} of 2 pods have the image of their runtime class", on.served == 2),
+        StoryCheck(f"collecting one leaves {on.left}", on.left == 1),
+        StoryCheck(f"with the gate off {off.served} of 2 has it", off.served < 2),
     )
 
 
-def _everything(on: ClusterFigures, off: ClusterFigures) -> tuple[Check, ...]:
+def _everything(on: ClusterFigures, off: ClusterFigures) -> tuple[StoryCheck, ...]:
     return (_all_run(on, _PODS), _none_stuck(on, off), _sooner(on, off))
 
 
@@ -131,21 +133,21 @@ async def _more_quota(client: Client) -> str:
     return ""
 
 
-async def _ask_for_a_limit(client: Client) -> str:
+async def _request_a_limit(client: Client) -> str:
     limit = {"attachable-volumes-azure-disk": "1"}
     container = {"name": "c", "image": "i", "resources": {"requests": limit, "limits": limit}}
     pod: Untyped = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"namespace": "default", "name": "asks"},
+        "metadata": {"namespace": "default", "name": "requests-limit"},
         "spec": {"containers": [container], "schedulingGates": [{"name": "example.com/never"}]},
     }
     try:
         await client.create(pod)
     except ApiError:
         return "refused"
-    await client.delete(Pod, "default", "asks")
-    return "let in"
+    await client.delete(Pod, "default", "requests-limit")
+    return "accepted"
 
 
 _LEDGER = (
@@ -157,11 +159,11 @@ STORIES: tuple[AnyStory, ...] = (
     Story(
         1,
         "Attach limit reached",
-        "Two nodes take 8 volumes each, and have 8. At 5:00 twenty pods come, each with a volume."
-        " There is plenty of CPU and memory: only the places for volumes are gone. The autoscaler"
-        " reads the limit where the scheduler reads it, and buys for all of them at once.",
-        "The autoscaler counts CPU and memory alone, so it buys one node at a time, and finds out"
-        " each time that it was not enough.",
+        "Two nodes have an attach limit of 8 volumes, and 8 attached. At 5:00 twenty pods come,"
+        " each with a volume. There is plenty of CPU and memory: only attach slots are missing. The"
+        " autoscaler reads the same limit as the scheduler, and adds nodes for all pods at once.",
+        "The autoscaler counts only CPU and memory, so it adds one node at a time, each time too"
+        " few.",
         VOLUME_LIMIT_SCALING,
         "1-attach-limit-reached.yaml",
         in_cluster(10),
@@ -171,11 +173,11 @@ STORIES: tuple[AnyStory, ...] = (
     Story(
         2,
         "No driver here",
-        "Of three nodes one never gets the CSI driver. Nobody wrote a taint or an affinity. Twenty"
-        " pods with a volume and six without come: the scheduler keeps the first away from that"
-        " node, and uses it for the others.",
-        "A node that has not said what it can attach is taken for one that can attach anything:"
-        " pods are sent there, and hang.",
+        "One of three nodes never gets the CSI driver. There is no taint and no affinity. Twenty"
+        " pods with a volume and six without come: the scheduler keeps the first off that node and"
+        " uses it for the others.",
+        "A node that reports no attach limit counts as one without a limit: pods are bound to it"
+        " and hang.",
         VOLUME_LIMIT_SCALING,
         "2-no-driver-here.yaml",
         in_cluster(4),
@@ -185,10 +187,10 @@ STORIES: tuple[AnyStory, ...] = (
     Story(
         3,
         "From zero",
-        "The node group is empty; what its nodes can attach is known from its template alone, 8"
-        " volumes each. The same twenty pods come.",
-        "The template's limit is not looked at: nodes are bought one after another, and pods are"
-        " sent to each before its driver is there.",
+        "The node group is empty; the attach limit of its nodes, 8 volumes each, is known only from"
+        " its template. The same twenty pods come.",
+        "The limit of the template is ignored: nodes are added one after another, and pods are"
+        " bound to each before its driver is registered.",
         VOLUME_LIMIT_SCALING,
         "3-from-zero.yaml",
         in_cluster(6),
@@ -198,11 +200,10 @@ STORIES: tuple[AnyStory, ...] = (
     Story(
         4,
         "The driver that never came",
-        "The first node is up, but its CSI driver never registers. It counts as on its way, so no"
-        " second node is bought for the same pods; after ten minutes it is given up, removed and"
-        " replaced.",
-        "The node looks empty and willing: all twenty pods are sent there and hang, and nothing is"
-        " bought, since the autoscaler sees nobody wait.",
+        "The first node is ready, but its CSI driver never registers. It counts as upcoming, so no"
+        " second node is added for the same pods; after ten minutes it is removed and replaced.",
+        "The node looks empty: all twenty pods are bound to it and hang, and no node is added,"
+        " since the autoscaler sees no pending pod.",
         VOLUME_LIMIT_SCALING,
         "4-the-driver-that-never-came.yaml",
         in_cluster(18),
@@ -216,14 +217,14 @@ STORIES: tuple[AnyStory, ...] = (
     Story(
         5,
         "Queue says not yet",
-        "Twelve pods of one gang ask for 36 cores, and their queue has 30. The webhook gives them a"
-        " gate, so the autoscaler hears nothing. At 4:00 somebody raises the quota to 36: all"
-        " twelve lose their gates at once, no node fits, nodes are bought, they run.",
-        "The queue says not yet, and the autoscaler hears buy: nodes stand idle until the quota is"
-        " there.",
+        "Twelve pods of one gang request 36 cores, and their queue has 30. The webhook gates them,"
+        " so the autoscaler ignores them. At 4:00 the quota is raised to 36: all twelve are ungated"
+        " at once, no node fits, nodes are added, they run.",
+        "The queue does not admit the pods, but the autoscaler scales up for them: nodes are idle"
+        " until the quota is raised.",
         QUEUE_ALLOCATION_GATE,
         "5-queue-says-not-yet.yaml",
-        in_cluster(6, Act(240, QUOTA, _more_quota)),
+        in_cluster(6, StoryAction(240, QUOTA, _more_quota)),
         _not_yet,
         (
             "kubectl get pods",
@@ -235,25 +236,25 @@ STORIES: tuple[AnyStory, ...] = (
     Story(
         6,
         "Old limits, by node type",
-        "This driver says no limit in CSINode. The node agent knows what each VM size takes and"
-        " publishes it in the node's status: 4 disks here, 16 there. The scheduler keeps to it, and"
-        " the autoscaler expects it of new nodes. Twenty pods come, ten more at 5:00.",
-        "Nobody publishes anything: pods are sent to nodes that cannot attach their disks, and hang"
-        " in ContainerCreating.",
+        "This driver reports no limit in CSINode. The node agent knows the limit of each VM size"
+        " and publishes it in the node's status: 4 disks here, 16 there. The scheduler honours it,"
+        " and the autoscaler expects it of new nodes. Twenty pods come, ten more at 5:00.",
+        "No limit is published: pods are bound to nodes that cannot attach their disks, and hang in"
+        " ContainerCreating.",
         ATTACH_VOLUME_LIMIT,
         "6-old-limits-by-node-type.yaml",
-        in_cluster(8, Act(120, ASKS, _ask_for_a_limit)),
+        in_cluster(8, StoryAction(120, REQUESTS_LIMIT, _request_a_limit)),
         _old_limits,
         ("kubectl get nodes -o yaml | grep attachable-volumes", *_LEDGER),
     ),
     Story(
         7,
         "One image, two runtime classes",
-        "Two pods on one node name the same image, under two runtime classes that run different"
-        " platforms. The node's agent pulls from a registry on this machine through a CRI service,"
-        " one manifest for each class. Then one pod goes, and its manifest is collected.",
-        "The node keeps one image for each name: the second pod is given what the first one has"
-        " pulled.",
+        "Two pods on one node use the same image, with two runtime classes for different platforms."
+        " The node's agent pulls from a registry on this machine through a CRI service, one"
+        " manifest for each class. Then one pod is deleted, and its manifest is garbage-collected.",
+        "The node keeps one image for each name: the second pod gets the image that was pulled for"
+        " the first.",
         RUNTIME_CLASS_IN_IMAGE_CRI_API,
         "7-one-image-two-runtime-classes.yaml",
         in_images,
@@ -263,9 +264,9 @@ STORIES: tuple[AnyStory, ...] = (
     Story(
         8,
         "Everything off",
-        "Full nodes, a node without a driver, and one whose driver comes ten minutes late, all in"
-        " one cluster.",
-        "Everything that stories 1, 2 and 4 lost is lost here, too.",
+        "Full nodes, a node without a driver, and one whose driver registers ten minutes late, all"
+        " in one cluster.",
+        "The failures of stories 1, 2 and 4 all happen here.",
         VOLUME_LIMIT_SCALING,
         "8-everything-off.yaml",
         in_cluster(14),
@@ -273,7 +274,7 @@ STORIES: tuple[AnyStory, ...] = (
         _LEDGER,
     ),
 )
-"""All of them, in order."""
+"""All stories, in order."""
 BY_GATE: dict[str, AnyStory] = {
     VOLUME_LIMIT_SCALING: STORIES[0],
     ATTACH_VOLUME_LIMIT: STORIES[5],

@@ -1,7 +1,7 @@
-"""A take of a story that happens in a cluster: in virtual time, counted while it runs.
+"""Runs of stories in a simulated cluster in virtual time, with figures.
 
-Between two steps time stands still, so two takes can go beside each other in one thread, each on an
-event loop of its own.
+Between two steps time stands still, so two runs can advance side by side in one thread, each on its
+own event loop.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Self
 from bayplan.base.virtualloop import VirtualLoop
 from bayplan.client import Client
 from bayplan.embedded.simulation.clusterfile import read_cluster
-from bayplan.embedded.simulation.report import Summary, summarize
+from bayplan.embedded.simulation.report import SimulationSummary, summarize
 from bayplan.embedded.simulation.simulation import Simulation
 from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
-from bayplan.lab.crew import Crew, Member, muster
-from bayplan.lab.measuring import Grid, Meter
-from bayplan.lab.measuring.series import Series
-from bayplan.lab.stories.story import Frame, Row, Take
+from bayplan.lab.daemons import DaemonName, LabDaemons, prepare_daemons
+from bayplan.lab.measurement import Grid, Meter
+from bayplan.lab.measurement.series import StepSeries
+from bayplan.lab.stories.story import Row, StoryFrame, StoryRun
 from bayplan.lab.virtual import VirtualLab
 
 _FAILURES = ("FailedAttachVolume", "ProvisioningFailed")
@@ -39,76 +39,78 @@ _BOILERPLATE = re.compile(
 
 @dataclass(slots=True)
 class ClusterFigures:
-    """What a cluster came to."""
+    """The figures of a cluster."""
 
-    bought: int = 0
+    added: int = 0
+    """Nodes added after the start."""
     most_nodes: int = 0
     running: int = 0
     waiting: int = 0
     """Pods that do not run at the end."""
     stuck: int = 0
-    """The most pods that were stuck at once, as reports count them."""
+    """Maximum number of pods that were stuck at the same time, as in reports."""
     all_ran: float | None = None
-    """Seconds after which no pod waited any more; None if some do."""
-    lost: float = 0.0
-    """Seconds that pods waited, of all pods together."""
+    """Seconds until no pod waited any more; None if some still do."""
+    waited_seconds: float = 0.0
+    """Total seconds that pods waited."""
     failures: int = 0
-    spent: float = 0.0
+    cost: float = 0.0
     running_in: Counter[str] = field(default_factory=Counter)
     """Running pods by node group."""
-    bought_before: dict[str, int] = field(default_factory=dict)
-    """By act, nodes bought before it."""
+    added_before: dict[str, int] = field(default_factory=dict)
+    """By action, the nodes added before it."""
     answers: dict[str, str] = field(default_factory=dict)
-    """What came of each act."""
+    """By action, its result."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """For a table."""
+        """The rows of a table."""
         done = "never" if self.all_ran is None else f"at {clock(self.all_ran)}"
         rows = [
-            ("nodes bought", str(self.bought)),
+            ("nodes added", str(self.added)),
             ("pods running at the end", str(self.running)),
             ("pods still waiting at the end", str(self.waiting)),
             ("most pods stuck at once", str(self.stuck)),
             ("all pods run", done),
-            ("minutes lost, of all pods", f"{self.lost / 60:.0f}"),
+            ("minutes waited, all pods", f"{self.waited_seconds / 60:.0f}"),
             ("volume failures", str(self.failures)),
         ]
-        for act, count in self.bought_before.items():
-            rows += [(f"nodes bought before {act}", str(count)), ("cost", f"{self.spent:.2f}")]
+        for action, count in self.added_before.items():
+            rows += [(f"nodes added before {action}", str(count)), ("cost", f"{self.cost:.2f}")]
         return (*rows, *self.answers.items())
 
     @property
     def headline(self) -> str:
-        """In a line."""
-        for act, count in self.bought_before.items():
-            return f"{count} bought before {act}, cost {self.spent:.2f}"
+        """A summary in one line."""
+        for action, count in self.added_before.items():
+            return f"{count} nodes added before {action}, cost {self.cost:.2f}"
         waiting = f", {self.waiting} do not" if self.waiting else ""
-        return f"{self.bought} bought, {self.running} run{waiting}, {self.lost / 60:.0f} min lost"
+        waited = f"{self.waited_seconds / 60:.0f} min waited"
+        return f"{self.added} nodes added, {self.running} pods run{waiting}, {waited}"
 
 
-class Counting:
-    """Counts step by step."""
+class FigureCounter:
+    """Computes the figures step by step."""
 
-    def __init__(self, simulation: Simulation, stuck: Series) -> None:
+    def __init__(self, simulation: Simulation, stuck: StepSeries) -> None:
         self._simulation = simulation
         self._stuck = stuck
         self.figures = ClusterFigures()
-        self._sold: set[str] = set()
-        self._began = 0.0
-        simulation.cloud.listeners.append(self._sold.add)
+        self._instances: set[str] = set()
+        self._last = 0.0
+        simulation.cloud.listeners.append(self._instances.add)
 
     def begin(self) -> None:
-        """What is there from the beginning was not bought."""
-        self._given = frozenset(self._simulation.cloud.instances)
+        """Remember the instances that exist from the start."""
+        self._initial = frozenset(self._simulation.cloud.instances)
 
-    def count(self) -> Frame:
-        """Count what is so now, since the last time."""
+    def count(self) -> StoryFrame:
+        """Update the figures since the last step and return the frame."""
         seen, figures = summarize(self._simulation), self.figures
         waiting = seen.phases["Pending"]
-        figures.lost += waiting * (seen.seconds - self._began)
-        self._began = seen.seconds
-        figures.bought = len(self._sold - self._given)
+        figures.waited_seconds += waiting * (seen.seconds - self._last)
+        self._last = seen.seconds
+        figures.added = len(self._instances - self._initial)
         figures.most_nodes = max(figures.most_nodes, len(seen.nodes))
         figures.running = seen.phases["Running"]
         figures.waiting = waiting
@@ -117,8 +119,8 @@ class Counting:
             figures.all_ran = None
         elif figures.all_ran is None and seen.phases:
             figures.all_ran = seen.seconds
-        figures.failures = sum(seen.warnings[one] for one in _FAILURES)
-        figures.spent = seen.spent
+        figures.failures = sum(seen.warnings[reason] for reason in _FAILURES)
+        figures.cost = seen.spent
         figures.running_in = self._running_in()
         return _frame(seen, figures, round(self._stuck.value))
 
@@ -133,74 +135,78 @@ class Counting:
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds."""
+    """Format a time in minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02}"
 
 
-def _frame(seen: Summary, figures: ClusterFigures, stuck: int) -> Frame:
+def _frame(seen: SimulationSummary, figures: ClusterFigures, stuck: int) -> StoryFrame:
     coming = len(seen.booting)
-    nodes = f"{seen.ready} ready" + (f", {coming} on the way" if coming else "")
-    why = _why(seen)
+    nodes = f"{seen.ready} ready" + (f", {coming} booting" if coming else "")
+    reason = _reason(seen)
     rows = (
         ("nodes", nodes),
-        ("nodes bought", str(figures.bought)),
+        ("nodes added", str(figures.added)),
         ("pods running", str(figures.running)),
         ("pods waiting", str(figures.waiting - stuck)),
         ("pods stuck", str(stuck)),
-        ("why", why or "-"),
+        ("reason", reason or "-"),
     )
     log = f"{nodes}; {figures.running} running, {figures.waiting - stuck} waiting"
     log += f", {stuck} stuck" if stuck else ""
-    return Frame(clock(seen.seconds), rows, f"{log}: {why}" if why else log)
+    return StoryFrame(clock(seen.seconds), rows, f"{log}: {reason}" if reason else log)
 
 
-def _why(seen: Summary) -> str:
-    """What most of those that wait are told."""
-    said = [one.said for one in seen.waiting if one.said]
-    said += [one.why for one in seen.stuck if one.why.startswith("FailedAttachVolume")]
-    told = Counter(_brief(one) for one in said)
-    return told.most_common(1)[0][0] if told else ""
+def _reason(seen: SimulationSummary) -> str:
+    """Return the most frequent reason of waiting pods."""
+    messages = [pod.message for pod in seen.unbound_pods if pod.message]
+    messages += [
+        pod.reason for pod in seen.stuck_pods if pod.reason.startswith("FailedAttachVolume")
+    ]
+    counts = Counter(_shorten(message) for message in messages)
+    return counts.most_common(1)[0][0] if counts else ""
 
 
-def _brief(text: str) -> str:
+def _shorten(text: str) -> str:
     if text == _GATED:
-        return "their queue has not let them in"
+        return "their queue has not admitted them"
     text = _BOILERPLATE.sub("", text.partition(" preemption: ")[0])
     return _NAMES.sub(r"\1 …", text)
 
 
 STEP = 5.0
-AT_WORK: frozenset[Member] = frozenset({"scheduler", "autoscaler", "queues"})
-"""The node agent is there where the cluster file has attach limits."""
+STORY_DAEMONS: frozenset[DaemonName] = frozenset({"scheduler", "autoscaler", "queues"})
+"""The node agent runs, too, if the cluster file has attach limits."""
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """Something that somebody does to the cluster."""
+class StoryAction:
+    """A change to the cluster at some time of a story."""
 
     at: float
-    """Seconds from the beginning."""
+    """Seconds from the start."""
     name: str
     do: Callable[[Client], Awaitable[str]]
-    """Does it, and says what came of it; empty if it is a moment to tell what was before."""
+    """Performs it and returns its result; if that is empty, the nodes added before are reported."""
 
 
-class ClusterTake:
-    """A virtual cluster, stepped through."""
+class ClusterRun:
+    """A run in a virtual cluster."""
 
-    def __init__(self, file: Path, gates: FeatureGates, until: float, acts: Sequence[Act]) -> None:
+    def __init__(
+        self, file: Path, gates: FeatureGates, until: float, actions: Sequence[StoryAction]
+    ) -> None:
         self._file = file
-        self._crew = Crew(AT_WORK, Profile(gates=gates))
+        self._daemons = LabDaemons(STORY_DAEMONS, Profile(gates=gates))
         self._until = until
-        self._acts = sorted(acts, key=lambda act: act.at)
+        self._actions = sorted(actions, key=lambda action: action.at)
         self._stack = ExitStack()
         self._now = 0.0
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._runner = stack.enter_context(asyncio.Runner(loop_factory=VirtualLoop))
-            self._lab = self._runner.run(self._opened())
+            self._lab = self._runner.run(self._open_lab())
             stack.callback(lambda: self._runner.run(self._lab.__aexit__(None, None, None)))
             self._stack = stack.pop_all()
         return self
@@ -208,46 +214,50 @@ class ClusterTake:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    async def _opened(self) -> VirtualLab:
-        aboard = muster(self._crew, read_cluster(self._file), lambda: lab.simulation.provider)
-        lab = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
+    async def _open_lab(self) -> VirtualLab:
+        prepared = prepare_daemons(
+            self._daemons, read_cluster(self._file), lambda: lab.simulation.provider
+        )
+        lab = VirtualLab(prepared.spec, prepared.daemons, webhooks=prepared.webhooks)
         meter = Meter(lab.simulation, Grid.over(self._until), lambda *_: "")
         lab.plane.store.listeners.append(meter.observe)
-        self._counting = Counting(lab.simulation, meter.stuck)
+        self._counter = FigureCounter(lab.simulation, meter.stuck)
         await lab.__aenter__()
-        self._counting.begin()
+        self._counter.begin()
         return lab
 
     @property
     def length(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return ceil(self._until / STEP)
 
-    def step(self) -> Frame | None:
-        """Go on by some seconds."""
+    def step(self) -> StoryFrame | None:
+        """Advance by some seconds."""
         if self._now >= self._until:
             return None
         self._now = min(self._now + STEP, self._until)
-        return self._runner.run(self._stepped(self._now))
+        return self._runner.run(self._advance(self._now))
 
-    async def _stepped(self, until: float) -> Frame:
-        while self._acts and self._acts[0].at < until:
-            act = self._acts.pop(0)
-            await self._lab.run(act.at)
-            figures = self._counting.figures
-            if said := await act.do(self._lab.client()):
-                figures.answers[act.name] = said
+    async def _advance(self, until: float) -> StoryFrame:
+        while self._actions and self._actions[0].at < until:
+            action = self._actions.pop(0)
+            await self._lab.run(action.at)
+            figures = self._counter.figures
+            if result := await action.do(self._lab.client()):
+                figures.answers[action.name] = result
             else:
-                figures.bought_before[act.name] = figures.bought
+                figures.added_before[action.name] = figures.added
         await self._lab.run(until)
-        return self._counting.count()
+        return self._counter.count()
 
     @property
     def figures(self) -> ClusterFigures:
-        """What it has come to so far."""
-        return self._counting.figures
+        """The figures so far."""
+        return self._counter.figures
 
 
-def in_cluster(minutes: float, *acts: Act) -> Callable[[Path, FeatureGates], Take[ClusterFigures]]:
-    """Takes that last so long, and in which somebody does that."""
-    return lambda file, gates: ClusterTake(file, gates, minutes * 60, acts)
+def in_cluster(
+    minutes: float, *actions: StoryAction
+) -> Callable[[Path, FeatureGates], StoryRun[ClusterFigures]]:
+    """Return a function that starts runs of that length, with these actions."""
+    return lambda file, gates: ClusterRun(file, gates, minutes * 60, actions)

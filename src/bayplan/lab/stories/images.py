@@ -1,10 +1,9 @@
-"""A take of the story of images: a cluster, a registry, a CRI service and an agent, for real.
+"""Runs of the story of images: a real cluster, registry, CRI service and node agent.
 
-The image is an index of one tiny image for each platform, made as it is asked for: same bytes, same
-digests, whenever and wherever.
+The image is an index of one tiny image for each platform, with reproducible digests.
 
-Nothing of it is virtual but the agent's clock, which runs some hundred times as fast as the wall's:
-its rounds, five minutes apart, come every few seconds.
+Only the agent's clock is not real: it runs 200 times as fast as the system clock, so that its
+rounds, five minutes apart, come every few seconds.
 """
 
 from __future__ import annotations
@@ -30,33 +29,33 @@ from bayplan.base.clock import WallClock
 from bayplan.client import deletion
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import read_cluster
-from bayplan.images.agent.housekeeping import PERIOD
+from bayplan.images.agent.image_gc_loop import PERIOD
 from bayplan.images.agent.node import NodeImageOptions, serve_node
-from bayplan.images.collection import CollectionPolicy
 from bayplan.images.cri.server import serve
+from bayplan.images.image_gc import ImageGCPolicy
 from bayplan.images.platforms import host_platform
-from bayplan.images.registry import media
+from bayplan.images.registry import manifests as media_types
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import ImageSpec
 from bayplan.images.settings import load_settings
 from bayplan.kube.events import Event
 from bayplan.kube.gates import RUNTIME_CLASS_IN_IMAGE_CRI_API, FeatureGates
 from bayplan.kube.pods import Pod
-from bayplan.lab.crew import Crew, muster
+from bayplan.lab.daemons import LabDaemons, prepare_daemons
 from bayplan.lab.live import LiveLab
-from bayplan.lab.stories.story import Frame, Row
+from bayplan.lab.stories.story import Row, StoryFrame
 
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 
 
-class Shelf:
-    """Blobs and one name for the last of them."""
+class StoryRegistry:
+    """A registry with the blobs of one image index."""
 
     def __init__(self, architectures: Iterable[str]) -> None:
         self._blobs: dict[str, tuple[str, bytes]] = {}
-        entries = [self._image(one) for one in architectures]
-        index = {"schemaVersion": 2, "mediaType": media.OCI_INDEX, "manifests": entries}
-        self._top = str(self._put(index, media.OCI_INDEX)["digest"])
+        entries = [self._image(architecture) for architecture in architectures]
+        index = {"schemaVersion": 2, "mediaType": media_types.OCI_INDEX, "manifests": entries}
+        self._index_digest = str(self._put(index, media_types.OCI_INDEX)["digest"])
 
     def _image(self, architecture: str) -> dict[str, object]:
         platform = {"os": "linux", "architecture": architecture}
@@ -64,11 +63,11 @@ class Shelf:
         config = {**platform, "rootfs": {"type": "layers", "diff_ids": [_digest(layer)]}}
         manifest = {
             "schemaVersion": 2,
-            "mediaType": media.OCI_MANIFEST,
-            "config": self._put(config, media.OCI_CONFIG),
+            "mediaType": media_types.OCI_MANIFEST,
+            "config": self._put(config, media_types.OCI_CONFIG),
             "layers": [self._add(gzip.compress(layer, mtime=0), _LAYER)],
         }
-        return {**self._put(manifest, media.OCI_MANIFEST), "platform": platform}
+        return {**self._put(manifest, media_types.OCI_MANIFEST), "platform": platform}
 
     def _put(self, document: Mapping[str, object], kind: str) -> dict[str, object]:
         return self._add(json.dumps(document).encode(), kind)
@@ -79,9 +78,9 @@ class Shelf:
         return {"mediaType": kind, "digest": digest, "size": len(data)}
 
     async def answer(self, request: web.Request) -> web.Response:
-        """A manifest or a blob, by its digest; by any other name it is the index."""
+        """Serve a manifest or a blob by its digest; any other name is the index."""
         name = request.path.rpartition("/")[2]
-        digest = name if name.startswith("sha256:") else self._top
+        digest = name if name.startswith("sha256:") else self._index_digest
         if digest not in self._blobs:
             return web.json_response({"errors": [{"code": "BLOB_UNKNOWN"}]}, status=404)
         kind, data = self._blobs[digest]
@@ -90,10 +89,10 @@ class Shelf:
 
 
 @asynccontextmanager
-async def serving(shelf: Shelf) -> AsyncIterator[str]:
-    """Serve it on a free port of this machine; gives the URL."""
+async def serve_registry(registry: StoryRegistry) -> AsyncIterator[str]:
+    """Serve the registry on a free port of this machine; yield its URL."""
     app = web.Application()
-    app.router.add_get("/v2/{path:.+}", shelf.answer)
+    app.router.add_get("/v2/{path:.+}", registry.answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -119,10 +118,10 @@ def _digest(data: bytes) -> str:
 
 PODS = {"on-plain": "plain", "on-sandboxed": "sandboxed"}
 """The story's pods and the handlers of their runtime classes."""
-GOES = "on-plain"
+DELETED_POD = "on-plain"
 NODE = "workers-1"
-_PATIENCE = 60.0
-_GREEDY = CollectionPolicy(high_percent=0, low_percent=0)
+_TIMEOUT = 60.0
+_COLLECT_ALL = ImageGCPolicy(high_percent=0, low_percent=0)
 _CONFIG = """
 [plugins."io.containerd.grpc.v1.cri".registry]
   config_path = "{hosts}"
@@ -135,68 +134,65 @@ _CONFIG = """
 """
 
 
-class HurriedClock(WallClock):
-    """The wall's clock, so many times as fast."""
+class FastClock(WallClock):
+    """The system clock, a number of times as fast."""
 
     def __init__(self, times: float) -> None:
         self._times = times
         self._start, self._origin = super().now(), super().monotonic()
 
     def now(self) -> datetime:
-        """The date and time that it says."""
+        """Return the date and time of this clock."""
         return self._start + timedelta(seconds=self.monotonic())
 
     def monotonic(self) -> float:
-        """Its seconds since it was made."""
+        """Return the seconds since this clock was created."""
         return (super().monotonic() - self._origin) * self._times
 
     async def sleep(self, seconds: float) -> None:
-        """Return after that many of its seconds."""
+        """Return after that many seconds of this clock."""
         await super().sleep(seconds / self._times)
 
 
 @dataclass(slots=True)
 class ImageFigures:
-    """What became of an image on a node."""
+    """The figures of an image on a node."""
 
     wanted: dict[str, str] = field(default_factory=dict)
     """By pod, the platform of its runtime class."""
     got: dict[str, str] = field(default_factory=dict)
-    """By pod, the platform of the image that it was given."""
+    """By pod, the platform of the image that it got."""
     manifests: int = 0
     left: int = 0
-    """Manifests after one pod went and its node was tidied up."""
+    """Manifests after one pod was deleted and images were collected."""
 
     @property
     def served(self) -> int:
-        """How many pods were given the image that their runtime class can run."""
+        """The number of pods that got the image of their runtime class."""
         return sum(self.got.get(pod) == platform for pod, platform in self.wanted.items())
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """For a table."""
+        """The rows of a table."""
         pods = (
-            (f"{pod} wants {wish}, is given", self.got.get(pod, "-")) for pod, wish in _by(self)
+            (f"{pod} needs {platform}, gets", self.got.get(pod, "-"))
+            for pod, platform in sorted(self.wanted.items())
         )
         return (
             ("manifests of the image on the node", str(self.manifests)),
             *pods,
-            ("pods with the image of their class", f"{self.served} of {len(self.wanted)}"),
-            (f"manifests after {GOES} went", str(self.left)),
+            ("pods with the image of their runtime class", f"{self.served} of {len(self.wanted)}"),
+            (f"manifests after {DELETED_POD} was deleted", str(self.left)),
         )
 
     @property
     def headline(self) -> str:
-        """In a line."""
+        """A summary in one line."""
         return f"{self.served} of {len(self.wanted)} pods have their image"
 
 
-def _by(figures: ImageFigures) -> list[tuple[str, str]]:
-    return sorted(figures.wanted.items())
-
-
-class ImageTake:
-    """Two pods, one image, one node: pulled, then one of them goes."""
+class ImageRun:
+    """Two pods, one image, one node: the image is pulled, then one pod is deleted."""
 
     def __init__(self, file: Path, gates: FeatureGates) -> None:
         self._file = file
@@ -204,11 +200,11 @@ class ImageTake:
         host = host_platform().architecture
         guest = "arm64" if host != "arm64" else "amd64"
         self._architectures = {"plain": host, "sandboxed": guest}
-        self._stages = [self._pulled, self._collected]
-        self._parts = AsyncExitStack()
+        self._stages = [self._pull, self._collect]
+        self._resources = AsyncExitStack()
         self._stack = ExitStack()
-        self._at_work: asyncio.Task[object] | None = None
-        wanted = {pod: f"linux/{self._architectures[one]}" for pod, one in PODS.items()}
+        self._stage_task: asyncio.Task[object] | None = None
+        wanted = {pod: f"linux/{self._architectures[handler]}" for pod, handler in PODS.items()}
         self.figures = ImageFigures(wanted)
 
     def __enter__(self) -> Self:
@@ -224,69 +220,71 @@ class ImageTake:
 
     @property
     def length(self) -> int:
-        """How many steps there are."""
+        """The number of steps."""
         return len(self._stages)
 
-    def step(self) -> Frame | None:
-        """Pull, then tidy up."""
-        return self._runner.run(self._staged(self._stages.pop(0))) if self._stages else None
+    def step(self) -> StoryFrame | None:
+        """Pull the image, then collect it."""
+        return self._runner.run(self._run_stage(self._stages.pop(0))) if self._stages else None
 
-    async def _staged(self, stage: Callable[[], Awaitable[Frame]]) -> Frame:
-        self._at_work = asyncio.current_task()
+    async def _run_stage(self, stage: Callable[[], Awaitable[StoryFrame]]) -> StoryFrame:
+        self._stage_task = asyncio.current_task()
         return await stage()
 
     async def _close(self) -> None:
-        """End what a Ctrl-C left half done, and then everything that it uses."""
-        if self._at_work is not None and not self._at_work.done():
-            await _ended(self._at_work)
-        await self._parts.aclose()
+        """End a stage that Ctrl-C interrupted, and then everything that it uses."""
+        if self._stage_task is not None and not self._stage_task.done():
+            await _cancel(self._stage_task)
+        await self._resources.aclose()
 
     async def _open(self) -> None:
-        enter, push = self._parts.enter_async_context, self._parts.push_async_callback
-        folder = Path(self._parts.enter_context(tempfile.TemporaryDirectory(prefix="bayplan-")))
-        shelf = await enter(serving(Shelf(sorted(self._architectures.values()))))
-        config = _configured(folder, shelf, self._architectures["sandboxed"])
+        enter, push = self._resources.enter_async_context, self._resources.push_async_callback
+        folder = Path(self._resources.enter_context(tempfile.TemporaryDirectory(prefix="bayplan-")))
+        registry = await enter(serve_registry(StoryRegistry(sorted(self._architectures.values()))))
+        config = _write_config(folder, registry, self._architectures["sandboxed"])
         settings = load_settings(config, host_platform())
         await enter(serve(folder / "cri.sock", folder / "images", settings))
-        self._runtime = await enter(CriRuntime(str(folder / "cri.sock"), timeout=_PATIENCE))
+        self._runtime = await enter(CriRuntime(str(folder / "cri.sock"), timeout=_TIMEOUT))
         self._lab = await enter(self._cluster())
         self._client = self._lab.client()
         running = asyncio.ensure_future(self._lab.run())
-        push(_ended, running)
-        self._clock = HurriedClock(times=200.0)
+        push(_cancel, running)
+        self._clock = FastClock(times=200.0)
         options = NodeImageOptions(
-            NODE, folder / "state", use_handlers=self._handlers, collection=_GREEDY
+            NODE, folder / "state", use_handlers=self._handlers, collection=_COLLECT_ALL
         )
         agent = serve_node(
             self._lab.client(), self._runtime, options, self._clock, CollectorRegistry()
         )
-        push(_ended, asyncio.ensure_future(agent))
+        push(_cancel, asyncio.ensure_future(agent))
 
     def _cluster(self) -> LiveLab:
-        crew = Crew(frozenset({"scheduler"}))
-        aboard = muster(crew, read_cluster(self._file), lambda: lab.simulation.provider, live=True)
-        lab = LiveLab(aboard.spec, ServerConfig(allow_privileged=True), aboard.daemons)
+        daemons = LabDaemons(frozenset({"scheduler"}))
+        prepared = prepare_daemons(
+            daemons, read_cluster(self._file), lambda: lab.simulation.provider, live=True
+        )
+        lab = LiveLab(prepared.spec, ServerConfig(allow_privileged=True), prepared.daemons)
         return lab
 
-    async def _pulled(self) -> Frame:
-        await self._told("Pulled")
+    async def _pull(self) -> StoryFrame:
+        await self._wait_for_events("Pulled")
         found = await self._images()
         self.figures.manifests = self.figures.left = len(found)
         for pod, handler in PODS.items():
             self.figures.got[pod] = found.get(handler, found.get("", "nothing"))
         return self._frame("both pods run", found)
 
-    async def _collected(self) -> Frame:
-        await self._client.delete(Pod, "default", GOES, options=deletion(grace=0))
+    async def _collect(self) -> StoryFrame:
+        await self._client.delete(Pod, "default", DELETED_POD, options=deletion(grace=0))
         await self._clock.sleep(2 * PERIOD)
         found = await self._images()
         self.figures.left = len(found)
-        return self._frame(f"{GOES} went, and the node was tidied up", found)
+        return self._frame(f"{DELETED_POD} was deleted and its image collected", found)
 
-    async def _told(self, reason: str) -> None:
-        """Wait until every pod has such an event."""
+    async def _wait_for_events(self, reason: str) -> None:
+        """Wait until every pod has an event with that reason."""
         left = set(PODS)
-        async with asyncio.timeout(_PATIENCE), self._client.watch(Event) as stream:
+        async with asyncio.timeout(_TIMEOUT), self._client.watch(Event) as stream:
             async for change in stream:
                 if change.object is not None and change.object.reason == reason:
                     left.discard(change.object.regarding.name)
@@ -294,30 +292,32 @@ class ImageTake:
                     return
 
     async def _images(self) -> dict[str, str]:
-        """By handler, the platform of the image that is there for it."""
+        """Return the platform of the image on the node, by handler."""
         found = {}
         for image in await self._runtime.list_images():
             details = await self._runtime.image_details(ImageSpec(image.id, image.handler))
-            told = json.loads(details.info["info"]) if details is not None else {}
-            found[image.handler] = _platform(told)
+            info = json.loads(details.info["info"]) if details is not None else {}
+            found[image.handler] = _platform(info)
         return found
 
-    def _frame(self, time: str, found: dict[str, str]) -> Frame:
+    def _frame(self, time: str, found: dict[str, str]) -> StoryFrame:
         shown = [
             f"{handler or 'default handler'}: {platform}" for handler, platform in found.items()
         ]
-        there = f"{len(found)} ({', '.join(sorted(shown)) or 'none'})"
-        return Frame(time, (("manifests on the node", there),), f"manifests on the node: {there}")
+        summary = f"{len(found)} ({', '.join(sorted(shown)) or 'none'})"
+        return StoryFrame(
+            time, (("manifests on the node", summary),), f"manifests on the node: {summary}"
+        )
 
 
-def in_images(file: Path, gates: FeatureGates) -> ImageTake:
-    """A take of the story of images."""
-    return ImageTake(file, gates)
+def in_images(file: Path, gates: FeatureGates) -> ImageRun:
+    """Start a run of the story of images."""
+    return ImageRun(file, gates)
 
 
-def _configured(folder: Path, url: str, guest: str) -> Path:
-    """A CRI service's configuration: registries are asked at the shelf, and the sandboxed handler
-    runs images of another platform.
+def _write_config(folder: Path, url: str, guest: str) -> Path:
+    """Write the configuration of the CRI service: the mirror for all registries, and a sandboxed
+    handler for another platform.
     """
     hosts = folder / "certs.d" / "_default"
     hosts.mkdir(parents=True)
@@ -327,13 +327,13 @@ def _configured(folder: Path, url: str, guest: str) -> Path:
     return path
 
 
-def _platform(told: dict[str, object]) -> str:
-    config = told.get("imageSpec")
+def _platform(info: dict[str, object]) -> str:
+    config = info.get("imageSpec")
     spec = config if isinstance(config, dict) else {}
     return f"{spec.get('os', '?')}/{spec.get('architecture', '?')}"
 
 
-async def _ended(task: asyncio.Task[object] | asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[object] | asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

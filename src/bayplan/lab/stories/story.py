@@ -1,8 +1,8 @@
-"""A story as data: what happens, in which cluster, with which gate, and what must come of it.
+"""A story as data: its text, cluster, feature gate and expected result.
 
-A story is told twice, with its gate on and off, in two takes that go step by step beside each
-other. Each step gives a frame, what one sees just now; at the end a take has its figures. Whether
-the story came out as promised is judged by the figures of both.
+A story runs twice, with its gate on and off; both runs advance step by step side by side. Each step
+gives a frame, the current state; at the end a run has its figures. The checks of a story compare
+the figures of both runs.
 """
 
 from __future__ import annotations
@@ -14,39 +14,39 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from bayplan.kube.gates import FeatureGates
 
-F = TypeVar("F", bound="Figures")
-F_co = TypeVar("F_co", bound="Figures", covariant=True)
+F = TypeVar("F", bound="StoryFigures")
+F_co = TypeVar("F_co", bound="StoryFigures", covariant=True)
 Row = tuple[str, str]
-"""What it is called, and what it is."""
+"""A label and its value."""
 _CLUSTERS = Path(__file__).parent / "clusters"
 
 
-class Figures(Protocol):
-    """What a take came to."""
+class StoryFigures(Protocol):
+    """The figures of a run."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
-        """For a table."""
+        """The rows of a table."""
         ...
 
     @property
     def headline(self) -> str:
-        """In a line."""
+        """A summary in one line."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """What one sees at a moment."""
+class StoryFrame:
+    """The state of a run at a time."""
 
     time: str
     rows: tuple[Row, ...]
     log: str
-    """The same in a line."""
+    """The state in one line."""
 
 
-class Take(Protocol[F_co]):
-    """One run of a story; a context manager, whose end leaves nothing behind."""
+class StoryRun(Protocol[F_co]):
+    """One run of a story; a context manager that cleans up at its end."""
 
     def __enter__(self) -> Self: ...
 
@@ -54,22 +54,22 @@ class Take(Protocol[F_co]):
 
     @property
     def length(self) -> int:
-        """How many steps there are, before the first."""
+        """The number of steps."""
         ...
 
-    def step(self) -> Frame | None:
-        """Go on a little; None if the story is over."""
+    def step(self) -> StoryFrame | None:
+        """Advance by one step; return None if the story is over."""
         ...
 
     @property
     def figures(self) -> F_co:
-        """What it has come to so far."""
+        """The figures so far."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """Something that was promised, in words with the figures of the run, and whether it is so."""
+class StoryCheck:
+    """An expected result, as text with the figures of the run, and whether it holds."""
 
     text: str
     holds: bool
@@ -82,23 +82,23 @@ class Story(Generic[F]):
     number: int
     title: str
     text: str
-    """What happens, in a short paragraph."""
+    """What happens with the gate on, in a short paragraph."""
     before: str
     """What happens with the gate off, in a sentence."""
     gate: str
     file: str
     """Its cluster file."""
-    take: Callable[[Path, FeatureGates], Take[F]]
-    judge: Callable[[F, F], tuple[Check, ...]]
-    """What was promised, given the figures with the gate on and off."""
+    start: Callable[[Path, FeatureGates], StoryRun[F]]
+    check: Callable[[F, F], tuple[StoryCheck, ...]]
+    """Returns the checks, given the figures with the gate on and off."""
     commands: tuple[str, ...]
-    """What to ask its cluster, while it is kept up."""
+    """Commands to try on its cluster while it is kept running."""
 
     @property
     def cluster(self) -> Path:
-        """The file of the cluster in which it happens."""
+        """The path of its cluster file."""
         return _CLUSTERS / self.file
 
-    def begin(self, *, on: bool) -> Take[F]:
-        """A take of it."""
-        return self.take(self.cluster, FeatureGates({self.gate: on}))
+    def begin(self, *, on: bool) -> StoryRun[F]:
+        """Return a run with the gate on or off."""
+        return self.start(self.cluster, FeatureGates({self.gate: on}))

@@ -1,1 +1,1 @@
-"""Work as it came elsewhere: traces in CSV, and what they become in a simulated cluster."""
+"""Traces of workloads in CSV, and the workloads they become in a simulated cluster."""

@@ -1,18 +1,18 @@
-"""A line of a trace, when some pods came and what they asked for; and reading them from CSV.
+"""The rows of a trace: when pods are created and what they request; and their parser.
 
-| column | what it says | if left out or empty |
+| column | meaning | default |
 |---|---|---|
-| `arrival` | when: `90s`, `1h30m`, or seconds from the start | it must be there |
+| `arrival` | when: `90s`, `1h30m`, or seconds from the start | required |
 | `duration` | how long each pod runs | until the end |
-| `cpu`, `memory` | what each pod asks for, as quantities | nothing |
+| `cpu`, `memory` | requests of each pod, as quantities | none |
 | `requests` | further resources: `nvidia.com/gpu=1`, several with `;` | none |
-| `replicas` | how many pods | 1 |
-| `gang` | how many of them must start together | any one can start |
+| `replicas` | number of pods | 1 |
+| `gang` | number of pods that must start together | none |
 | `claims` | volumes of each pod: `2`, `10Gi`, `2*disks:10Gi`, several with `;` | none |
-| `queue` | the queue, whose quota the pods wait for | none |
+| `queue` | the queue whose quota the pods need | none |
 | `priority` | a whole number | 0 |
 | `nodeSelector` | `zone=a`, several with `;` | any node |
-| `name` | what the pods are called | `trace` |
+| `name` | name of the pods | `trace` |
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from bayplan.base.suggestions import no_such
 from bayplan.kube.names import is_label_value, is_qualified_name, is_subdomain
 from bayplan.kube.quantity import QuantityError, parse
 
-MOST_REPLICAS = 10_000
-MOST_CLAIMS = 100
+MAX_REPLICAS = 10_000
+MAX_CLAIMS = 100
 CLAIM_SIZE = "10Gi"
 _CLAIM = re.compile(
     r"(?:(?P<count>\d{1,4})\*)?(?:(?P<class>[a-z0-9][-a-z0-9.]*):)?(?P<size>[\w.]+)"
 )
-_LONGEST_NAME = 40
+_MAX_NAME_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """Volumes of one size and class, for each pod; an empty class is the default one."""
+class TraceClaim:
+    """Claims of each pod of one size and storage class; an empty class is the default one."""
 
     count: int
     size: str
@@ -48,15 +48,15 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Pods that came together."""
+class TraceRow:
+    """Pods that are created together."""
 
     arrival: float
     duration: float | None = None
     requests: tuple[tuple[str, str], ...] = ()
     replicas: int = 1
     gang: int = 0
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[TraceClaim, ...] = ()
     queue: str = ""
     priority: int = 0
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -69,31 +69,31 @@ def _seconds(text: str) -> float:
     except ValueError:
         return parse_duration(text)
     if not 0 <= found < 1e9:
-        raise ValueError(f"{text!r} is no number of seconds")
+        raise ValueError(f"{text!r} is not a number of seconds")
     return found
 
 
 def _count(text: str, least: int = 1) -> int:
-    if not text.isdecimal() or not least <= int(text) <= MOST_REPLICAS:
-        raise ValueError(f"{text[:40]!r} is no whole number from {least} to {MOST_REPLICAS}")
+    if not text.isdecimal() or not least <= int(text) <= MAX_REPLICAS:
+        raise ValueError(f"{text[:40]!r} is not a whole number from {least} to {MAX_REPLICAS}")
     return int(text)
 
 
 def _quantity(text: str) -> str:
     if parse(text) < 0:
-        raise ValueError(f"{text} is less than nothing")
+        raise ValueError(f"{text} is negative")
     return text
 
 
 def _priority(text: str) -> int:
     if not re.fullmatch(r"-?\d{1,10}", text) or abs(int(text)) > 1_000_000_000:
-        raise ValueError(f"{text[:40]!r} is no whole number up to a billion")
+        raise ValueError(f"{text[:40]!r} is not a whole number up to a billion")
     return int(text)
 
 
 def _pairs(text: str, is_value: Callable[[str], bool]) -> tuple[tuple[str, str], ...]:
     found = []
-    for part in filter(None, (one.strip() for one in text.split(";"))):
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not is_qualified_name(key) or not is_value(value):
             raise ValueError(f"{part[:60]!r} is not written as name=value")
@@ -108,38 +108,38 @@ def _is_quantity(text: str) -> bool:
         return False
 
 
-def _claims(text: str) -> tuple[Claim, ...]:
+def _claims(text: str) -> tuple[TraceClaim, ...]:
     if text.isdecimal():
-        return (Claim(_claim_count(text), CLAIM_SIZE),) if int(text) else ()
+        return (TraceClaim(_claim_count(text), CLAIM_SIZE),) if int(text) else ()
     found = []
-    for part in filter(None, (one.strip() for one in text.split(";"))):
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
         match = _CLAIM.fullmatch(part)
         if match is None or not _is_quantity(match["size"]):
-            raise ValueError(f"{part[:60]!r} is no claim such as 2*disks:10Gi")
+            raise ValueError(f"{part[:60]!r} is not a claim such as 2*disks:10Gi")
         count = _claim_count(match["count"] or "1")
-        found.append(Claim(count, match["size"], match["class"] or ""))
+        found.append(TraceClaim(count, match["size"], match["class"] or ""))
     return tuple(found)
 
 
 def _claim_count(text: str) -> int:
-    if len(text) > 4 or int(text) > MOST_CLAIMS:
-        raise ValueError(f"{text[:40]} are more than {MOST_CLAIMS} volumes of a pod")
+    if len(text) > 4 or int(text) > MAX_CLAIMS:
+        raise ValueError(f"{text[:40]} is more than {MAX_CLAIMS} volumes for a pod")
     return int(text)
 
 
 def _name(text: str) -> str:
-    if len(text) > _LONGEST_NAME or not is_subdomain(text) or "." in text:
-        raise ValueError(f"{text[:60]!r} cannot be the beginning of a pod's name")
+    if len(text) > _MAX_NAME_LENGTH or not is_subdomain(text) or "." in text:
+        raise ValueError(f"{text[:60]!r} cannot be the prefix of a pod name")
     return text
 
 
 def _queue(text: str) -> str:
     if not is_subdomain(text):
-        raise ValueError(f"{text[:60]!r} cannot be a queue's name")
+        raise ValueError(f"{text[:60]!r} is not a valid queue name")
     return text
 
 
-READERS: Mapping[str, Callable[[str], object]] = {
+PARSERS: Mapping[str, Callable[[str], object]] = {
     "arrival": _seconds,
     "duration": _seconds,
     "cpu": _quantity,
@@ -153,18 +153,18 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "nodeSelector": lambda text: _pairs(text, is_label_value),
     "name": _name,
 }
-"""How the text of each column is read; ValueError says what is wrong with it."""
+"""The parser of each column; it raises ValueError for an invalid cell."""
 
 
 class CellError(ValueError):
-    """A cell that cannot be read."""
+    """An invalid cell."""
 
     def __init__(self, column: str, problem: str) -> None:
         super().__init__(f"{column}: {problem}")
 
 
-def row_of(cells: Mapping[str, str]) -> Row:
-    """A row from its cells, those that are empty left out; CellError names the column."""
+def parse_row(cells: Mapping[str, str]) -> TraceRow:
+    """Parse a row from its cells without the empty ones; raise CellError with the column."""
     found = {column: _read(column, text) for column, text in cells.items()}
     if "arrival" not in found:
         raise CellError("arrival", "is empty")
@@ -172,7 +172,7 @@ def row_of(cells: Mapping[str, str]) -> Row:
     requests += found.pop("requests", ())  # type: ignore[arg-type]
     if "nodeSelector" in found:
         found["node_selector"] = found.pop("nodeSelector")
-    made = Row(requests=tuple(requests), **found)  # type: ignore[arg-type]
+    made = TraceRow(requests=tuple(requests), **found)  # type: ignore[arg-type]
     if made.gang > made.replicas:
         raise CellError("gang", f"{made.gang} of {made.replicas} replicas cannot start together")
     return made
@@ -180,22 +180,22 @@ def row_of(cells: Mapping[str, str]) -> Row:
 
 def _read(column: str, text: str) -> object:
     try:
-        return READERS[column](text)
+        return PARSERS[column](text)
     except (ValueError, DurationError, QuantityError) as problem:
         raise CellError(column, str(problem)) from None
 
 
 MAX_BYTES = 64 << 20
-MOST_ROWS = 1_000_000
-_LONGEST_CELL = 1000
+MAX_ROWS = 1_000_000
+_MAX_CELL_LENGTH = 1000
 
 
 class TraceError(ValueError):
-    """A trace that cannot be used: where, and why."""
+    """An invalid trace: the place and the reason."""
 
 
 def read_trace(path: Path) -> str:
-    """The text of a trace, every row of which can be used; TraceError if not."""
+    """Read a trace; raise TraceError if it is not valid."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
@@ -207,20 +207,18 @@ def read_trace(path: Path) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise TraceError(f"{path}: not UTF-8: {problem.reason} at byte {problem.start}") from None
-    return checked(text, str(path))
+    return validate_trace(text, str(path))
 
 
-def checked(text: str, source: str = "trace") -> str:
-    """The text of a trace, every row of which can be used; TraceError if not."""
-    for _ in rows(text, source):
+def validate_trace(text: str, source: str = "trace") -> str:
+    """Return the text of a trace; raise TraceError if a row is not valid."""
+    for _ in parse_rows(text, source):
         pass
     return text
 
 
-def rows(text: str, source: str = "trace", scale: float = 1.0) -> Iterator[Row]:
-    """The rows of a trace one after another, in the order of their arrival, which a scale brings
-    closer together or farther apart.
-    """
+def parse_rows(text: str, source: str = "trace", scale: float = 1.0) -> Iterator[TraceRow]:
+    """Yield the rows of a trace in the order of their arrival, multiplied by the scale."""
     reader = csv.reader(io.StringIO(text), strict=True)
     last = 0.0
     try:
@@ -229,8 +227,8 @@ def rows(text: str, source: str = "trace", scale: float = 1.0) -> Iterator[Row]:
             place = f"{source}:{reader.line_num}"
             if not any(cells):
                 continue
-            if number >= MOST_ROWS:
-                raise TraceError(f"{place}: more than {MOST_ROWS} rows")
+            if number >= MAX_ROWS:
+                raise TraceError(f"{place}: more than {MAX_ROWS} rows")
             row = _row(columns, cells, place)
             if row.arrival < last:
                 raise TraceError(f"{place}: arrival: earlier than the row before it")
@@ -243,26 +241,26 @@ def rows(text: str, source: str = "trace", scale: float = 1.0) -> Iterator[Row]:
 def _columns(names: list[str], source: str) -> list[str]:
     found = [name.strip() for name in names]
     for name in found:
-        if name not in READERS:
-            raise TraceError(f"{source}:1: {no_such('column', name[:60], READERS)}")
+        if name not in PARSERS:
+            raise TraceError(f"{source}:1: {no_such('column', name[:60], PARSERS)}")
         if found.count(name) > 1:
-            raise TraceError(f"{source}:1: column {name!r} is there twice")
+            raise TraceError(f"{source}:1: duplicate column {name!r}")
     if "arrival" not in found:
-        raise TraceError(f"{source}:1: there is no column 'arrival'")
+        raise TraceError(f"{source}:1: no column 'arrival'")
     return found
 
 
-def _row(columns: list[str], cells: list[str], place: str) -> Row:
+def _row(columns: list[str], cells: list[str], place: str) -> TraceRow:
     if len(cells) > len(columns):
         raise TraceError(f"{place}: {len(cells)} cells for {len(columns)} columns")
-    said = {}
+    found = {}
     for column, cell in zip(columns, cells, strict=False):
         text = cell.strip()
-        if len(text) > _LONGEST_CELL:
-            raise TraceError(f"{place}: {column}: longer than {_LONGEST_CELL} letters")
+        if len(text) > _MAX_CELL_LENGTH:
+            raise TraceError(f"{place}: {column}: longer than {_MAX_CELL_LENGTH} characters")
         if text:
-            said[column] = text
+            found[column] = text
     try:
-        return row_of(said)
+        return parse_row(found)
     except CellError as problem:
         raise TraceError(f"{place}: {problem}") from None

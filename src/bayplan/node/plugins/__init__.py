@@ -1,12 +1,18 @@
-"""A plugin for each kind of volume whose limit depends on the machine."""
+"""A plugin for each kind of volume whose attach limit depends on the instance type."""
 
-from bayplan.node.plugins.aws_ebs import AwsEbs
-from bayplan.node.plugins.azure_disk import AzureDisk
-from bayplan.node.plugins.base import Found, LimitPlugin, OtherCloudError
-from bayplan.node.plugins.cinder import Cinder
-from bayplan.node.plugins.csi import Csi
-from bayplan.node.plugins.gce_pd import GcePd
+from bayplan.node.plugins.aws_ebs import AwsEbsLimits
+from bayplan.node.plugins.azure_disk import AzureDiskLimits
+from bayplan.node.plugins.base import ComputedLimit, LimitPlugin, OtherCloudError
+from bayplan.node.plugins.cinder import CinderLimits
+from bayplan.node.plugins.csi import CsiLimits
+from bayplan.node.plugins.gce_pd import GcePdLimits
 
-PLUGINS: tuple[LimitPlugin, ...] = (AwsEbs(), GcePd(), AzureDisk(), Cinder(), Csi())
+PLUGINS: tuple[LimitPlugin, ...] = (
+    AwsEbsLimits(),
+    GcePdLimits(),
+    AzureDiskLimits(),
+    CinderLimits(),
+    CsiLimits(),
+)
 
-__all__ = ["PLUGINS", "Found", "LimitPlugin", "OtherCloudError"]
+__all__ = ["PLUGINS", "ComputedLimit", "LimitPlugin", "OtherCloudError"]

@@ -1,13 +1,13 @@
-"""EBS volumes, by EC2 instance type.
+"""Attach limits of EBS volumes, by EC2 instance type.
 
-Three kinds of machines, by what EC2 tells of them:
+There are three kinds of instances, by EC2's own data:
 
-- xen, the older ones: 40 volumes with the machine's own;
-- shared: on Nitro machines volumes share 28 places with network interfaces and NVMe instance
-  stores (others have more or fewer places, and some also count their accelerators);
-- dedicated: newer Nitro machines have places for volumes alone, by size.
+- xen, the older ones: 40 volumes with the root volume;
+- shared: on Nitro instances volumes share 28 slots with network interfaces and NVMe instance
+  stores (some types have more or fewer slots, and some also count their accelerators);
+- dedicated: newer Nitro instances have slots for volumes only, by size.
 
-Of every kind one place is the machine's own volume's. No machine is taken to have less than one.
+The root volume takes one slot of every kind. The limit is at least one.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from bayplan.kube.attachlimits import FEWEST, NITRO_SLOTS
+from bayplan.kube.attachlimits import MIN_LIMIT, NITRO_SLOTS
 from bayplan.kube.volumes import InTreeSources
-from bayplan.node.machine import Machine
+from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins.base import (
-    Found,
-    Terms,
-    named,
+    ComputedLimit,
+    LimitPluginOptions,
+    configured_limit,
     read_table,
     require_cloud,
-    reserved,
-    written,
+    type_text,
+    without_reserved,
 )
 
 Kind = Literal["xen", "shared", "dedicated"]
@@ -36,10 +36,10 @@ Kind = Literal["xen", "shared", "dedicated"]
 
 class _Row(NamedTuple):
     kind: Kind
-    places: int
-    """Volumes at most, beside the first interface and what else the machine always has."""
+    slots: int
+    """The most volumes, without the first interface and other fixed attachments."""
     stores: int = 0
-    """NVMe instance stores, which are taken off already."""
+    """NVMe instance stores, which are already subtracted."""
 
 
 class _Table(msgspec.Struct):
@@ -47,48 +47,52 @@ class _Table(msgspec.Struct):
 
 
 UNKNOWN = _Row("shared", NITRO_SLOTS - 1)
-"""A Nitro machine without instance stores: so is most of what is new."""
+"""A Nitro instance without instance stores, as most new types."""
 
 
-class AwsEbs:
-    """EBS volumes."""
+class AwsEbsLimits:
+    """Attach limits of EBS volumes."""
 
     name = "aws-ebs"
     driver = "ebs.csi.aws.com"
     cloud = "aws"
 
     def limit_key(self, source: InTreeSources) -> str:
-        """Its own, of EBS volumes."""
+        """Return `aws-ebs` for EBS volumes."""
         return self.name if source.aws_elastic_block_store is not None else ""
 
-    def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
-        """By instance type."""
-        require_cloud(machine, self)
-        return {self.name: written(machine, terms, self.name) or _found(machine, terms)}
+    def limits(
+        self, instance: NodeInstance, options: LimitPluginOptions
+    ) -> Mapping[str, ComputedLimit]:
+        """Return the limit of the instance type."""
+        require_cloud(instance, self)
+        return {
+            self.name: configured_limit(instance, options, self.name) or _found(instance, options)
+        }
 
 
 @cache
 def table() -> Mapping[str, _Row]:
-    """All types that are known."""
+    """Return the table of instance types."""
     return read_table("aws-ebs", _Table).rows
 
 
-def _found(machine: Machine, terms: Terms) -> Found:
-    row = table().get(machine.instance_type)
-    places, said = _left(row or UNKNOWN, terms)
-    left, kept = reserved(places, terms, FEWEST)
-    name = named(machine, is_known=row is not None)
-    return Found(left, f"aws-ebs {name}: {said}{kept}", is_guess=row is None)
+def _found(instance: NodeInstance, options: LimitPluginOptions) -> ComputedLimit:
+    row = table().get(instance.instance_type)
+    slots, text = _left(row or UNKNOWN, options)
+    left, kept = without_reserved(slots, options, MIN_LIMIT)
+    name = type_text(instance, is_known=row is not None)
+    return ComputedLimit(left, f"aws-ebs {name}: {text}{kept}", is_guess=row is None)
 
 
-def _left(row: _Row, terms: Terms) -> tuple[int, str]:
-    """Places for volumes of pods, and how they are counted."""
-    root = 1 if terms.reserve.root else 0
-    said = f"{row.places} {row.kind}"
+def _left(row: _Row, options: LimitPluginOptions) -> tuple[int, str]:
+    """Return the slots for pods' volumes, and the text of their rule."""
+    root = 1 if options.reserve.root else 0
+    text = f"{row.slots} {row.kind}"
     if row.stores:
         stores = "instance store" if row.stores == 1 else "instance stores"
-        said = f"{NITRO_SLOTS} shared - 1 interface - {row.stores} {stores}"
-    more = terms.reserve.interfaces - 1 if row.kind == "shared" else 0
-    said += f" - {more} more {'interface' if more == 1 else 'interfaces'}" if more else ""
-    said += " - 1 root" if root else ""
-    return row.places - more - root, said
+        text = f"{NITRO_SLOTS} shared - 1 interface - {row.stores} {stores}"
+    more = options.reserve.interfaces - 1 if row.kind == "shared" else 0
+    text += f" - {more} more {'interface' if more == 1 else 'interfaces'}" if more else ""
+    text += " - 1 root" if root else ""
+    return row.slots - more - root, text

@@ -1,4 +1,4 @@
-"""Azure disks, by VM size: its data disks; the disk of the operating system is not among them."""
+"""Attach limits of Azure disks, by VM size: its data disks, without the OS disk."""
 
 from __future__ import annotations
 
@@ -8,51 +8,57 @@ from functools import cache
 import msgspec
 
 from bayplan.kube.volumes import InTreeSources
-from bayplan.node.machine import Machine
+from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins.base import (
-    Found,
-    Terms,
-    named,
+    ComputedLimit,
+    LimitPluginOptions,
+    configured_limit,
     read_table,
     require_cloud,
-    reserved,
-    written,
+    type_text,
+    without_reserved,
 )
 
 
 class _Table(msgspec.Struct):
     rows: dict[str, int]
-    """By VM size in lower case: Azure does not tell cases apart."""
+    """By VM size in lower case: Azure's names are case-insensitive."""
     otherwise: int
 
 
-class AzureDisk:
-    """Azure disks."""
+class AzureDiskLimits:
+    """Attach limits of Azure disks."""
 
     name = "azure-disk"
     driver = "disk.csi.azure.com"
     cloud = "azure"
 
     def limit_key(self, source: InTreeSources) -> str:
-        """Its own, of Azure disks."""
+        """Return `azure-disk` for Azure disks."""
         return self.name if source.azure_disk is not None else ""
 
-    def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
-        """By VM size."""
-        require_cloud(machine, self)
-        return {self.name: written(machine, terms, self.name) or _found(machine, terms)}
+    def limits(
+        self, instance: NodeInstance, options: LimitPluginOptions
+    ) -> Mapping[str, ComputedLimit]:
+        """Return the limit of the VM size."""
+        require_cloud(instance, self)
+        return {
+            self.name: configured_limit(instance, options, self.name) or _found(instance, options)
+        }
 
 
 @cache
 def table() -> _Table:
-    """All VM sizes that are known."""
+    """Return the table of VM sizes."""
     return read_table("azure-disk", _Table)
 
 
-def _found(machine: Machine, terms: Terms) -> Found:
+def _found(instance: NodeInstance, options: LimitPluginOptions) -> ComputedLimit:
     known = table()
-    disks = known.rows.get(machine.instance_type.lower())
+    disks = known.rows.get(instance.instance_type.lower())
     count = known.otherwise if disks is None else disks
-    left, kept = reserved(count, terms)
-    said = named(machine, is_known=disks is not None)
-    return Found(left, f"azure-disk {said}: {count} data disks{kept}", is_guess=disks is None)
+    left, kept = without_reserved(count, options)
+    name = type_text(instance, is_known=disks is not None)
+    return ComputedLimit(
+        left, f"azure-disk {name}: {count} data disks{kept}", is_guess=disks is None
+    )

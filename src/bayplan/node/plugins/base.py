@@ -1,8 +1,7 @@
-"""What a plugin is asked: the key of a volume, and the limits of a machine.
+"""The protocol of plugins: the key of a volume, and the attach limits of an instance.
 
-A plugin answers for machines of its own cloud alone. What people have written about a type counts
-first, then the plugin's table, then what its cloud documents for types that are in no table, which
-is only a guess, and said to be one.
+A plugin is for instances of its own cloud. The limit is the configured one of the instance type,
+else that of the plugin's table, else the cloud's documented default, which is marked as a guess.
 """
 
 from __future__ import annotations
@@ -14,103 +13,107 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from bayplan.kube.attachtables import OwnLimits
+from bayplan.kube.attachtables import CustomLimits
 from bayplan.kube.resources import csi_attach_limit_key
 from bayplan.kube.volumes import InTreeSources
-from bayplan.node.machine import Machine
+from bayplan.node.instance import NodeInstance
 
 T = TypeVar("T")
 _CSI = "csi-"
 
 
 class OtherCloudError(Exception):
-    """A plugin was asked about a machine that is not of its cloud."""
+    """The instance is not of the plugin's cloud."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A limit, and the rule that gives it."""
+class ComputedLimit:
+    """An attach limit, and the rule it was computed by."""
 
     count: int
     rule: str
     is_guess: bool = False
-    """Whether the type is in no table."""
+    """Whether the instance type is not in a table."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
-    """Places that are not for pods."""
+class ReservedSlots:
+    """Attach slots that are not for pods' volumes."""
 
     root: bool = True
-    """The machine's own volume, where that takes one of the places."""
+    """Whether the root volume takes a slot."""
     interfaces: int = 1
-    """Network interfaces, where they share places with volumes; the first is always there."""
+    """Network interfaces, where they share slots with volumes; at least one."""
     volumes: int = 0
-    """A number of places on every machine."""
+    """A number of slots on every instance."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """On which terms limits are worked out."""
+class LimitPluginOptions:
+    """Options of the plugins: reserved slots and custom limits."""
 
-    reserve: Reserve = field(default_factory=Reserve)
-    own: OwnLimits = field(default_factory=OwnLimits)
+    reserve: ReservedSlots = field(default_factory=ReservedSlots)
+    own: CustomLimits = field(default_factory=CustomLimits)
 
 
 class LimitPlugin(Protocol):
-    """One kind of volumes."""
+    """Computes the attach limits of one kind of volume."""
 
     name: str
-    """How its keys end, such as `aws-ebs`."""
+    """The end of its keys, such as `aws-ebs`."""
     driver: str
-    """The CSI driver that took its volumes over; empty if it speaks for many."""
+    """The CSI driver of its volumes; empty if there are many."""
     cloud: str
-    """Whose machines it answers for, as provider IDs begin; empty if for all."""
+    """The cloud of its instances, as in provider IDs; empty for all."""
 
     def limit_key(self, source: InTreeSources) -> str:
-        """How the key that a volume counts for ends; empty if it is not of this plugin."""
+        """Return the end of the key that a volume counts for; empty if it is not of this plugin."""
         ...
 
-    def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
-        """The limits of a machine, by the ends of their keys; OtherCloudError if it is not of the
-        plugin's cloud.
+    def limits(
+        self, instance: NodeInstance, options: LimitPluginOptions
+    ) -> Mapping[str, ComputedLimit]:
+        """Return the limits of an instance, by the ends of their keys; OtherCloudError if it is of
+        another cloud.
         """
         ...
 
 
-def require_cloud(machine: Machine, plugin: LimitPlugin) -> None:
-    """OtherCloudError if the machine is of another cloud than the plugin's."""
-    if machine.cloud != plugin.cloud:
-        known = f"of {machine.cloud}" if machine.cloud else "of no known cloud"
+def require_cloud(instance: NodeInstance, plugin: LimitPlugin) -> None:
+    """Raise OtherCloudError if the instance is not of the plugin's cloud."""
+    if instance.cloud != plugin.cloud:
+        known = f"of {instance.cloud}" if instance.cloud else "of no known cloud"
         raise OtherCloudError(f"{plugin.name}: the node is {known}, not of {plugin.cloud}")
 
 
-def written(machine: Machine, terms: Terms, plugin: str) -> Found | None:
-    """What people have written about the type; nothing is taken off that."""
-    row = terms.own.row(plugin, machine.instance_type)
-    return None if row is None else Found(row.limit, f"{plugin} {row.types}: as configured")
+def configured_limit(
+    instance: NodeInstance, options: LimitPluginOptions, plugin: str
+) -> ComputedLimit | None:
+    """Return the configured limit of the instance type, without reserved slots; None if none."""
+    row = options.own.row(plugin, instance.instance_type)
+    return None if row is None else ComputedLimit(row.limit, f"{plugin} {row.types}: as configured")
 
 
-def named(machine: Machine, *, is_known: bool) -> str:
-    """The type as a rule names it."""
-    name = machine.instance_type or "no type"
+def type_text(instance: NodeInstance, *, is_known: bool) -> str:
+    """Return the instance type for the text of a rule."""
+    name = instance.instance_type or "no type"
     return name if is_known else f"{name}, not in the table"
 
 
-def reserved(count: int, terms: Terms, fewest: int = 0) -> tuple[int, str]:
-    """What is left without the places that are kept on every machine, and how to say so."""
-    kept = terms.reserve.volumes
+def without_reserved(count: int, options: LimitPluginOptions, fewest: int = 0) -> tuple[int, str]:
+    """Return a limit without the reserved slots, and the text for the rule."""
+    kept = options.reserve.volumes
     return max(fewest, count - kept), f" - {kept} reserved" if kept else ""
 
 
 def key_of(prefix: str, end: str) -> str:
-    """The whole key."""
+    """Return the complete key."""
     if end.startswith(_CSI):
         return csi_attach_limit_key(end.removeprefix(_CSI), prefix)
     return prefix + end
 
 
 def read_table(name: str, shape: type[T]) -> T:
-    """A table of ours."""
+    """Read a table of limits."""
     text = resources.files("bayplan.node").joinpath("data", f"{name}.json").read_bytes()
     return msgspec.json.decode(text, type=shape)

@@ -1,7 +1,7 @@
-"""Volumes of CSI drivers: what people say of them by instance type, else what the driver says.
+"""Attach limits of CSI drivers: the configured one of the instance type, else the CSINode's.
 
-Only drivers that have registered on the node are spoken of. A driver that says no limit, and of
-which people say none, gets no key.
+Only for drivers that have registered on the node. A driver without a limit in its CSINode and in
+the configuration gets no key.
 """
 
 from __future__ import annotations
@@ -9,30 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.kube.volumes import InTreeSources
-from bayplan.node.machine import Machine
-from bayplan.node.plugins.base import Found, Terms
+from bayplan.node.instance import NodeInstance
+from bayplan.node.plugins.base import ComputedLimit, LimitPluginOptions
 
 
-class Csi:
-    """Volumes of CSI drivers."""
+class CsiLimits:
+    """Attach limits of CSI drivers."""
 
     name = "csi"
     driver = ""
     cloud = ""
 
     def limit_key(self, source: InTreeSources) -> str:
-        """That of the volume's driver."""
+        """Return the end of the key of the volume's driver."""
         return f"csi-{source.csi.driver}" if source.csi is not None else ""
 
-    def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
-        """Of every driver on the machine of which somebody says one; on any cloud."""
-        found = {driver: _found(driver, machine, terms) for driver in machine.drivers}
+    def limits(
+        self, instance: NodeInstance, options: LimitPluginOptions
+    ) -> Mapping[str, ComputedLimit]:
+        """Return the limit of every registered driver that has one; on any cloud."""
+        found = {driver: _found(driver, instance, options) for driver in instance.drivers}
         return {f"csi-{driver}": one for driver, one in found.items() if one is not None}
 
 
-def _found(driver: str, machine: Machine, terms: Terms) -> Found | None:
-    row = terms.own.driver_row(driver, machine.instance_type)
+def _found(
+    driver: str, instance: NodeInstance, options: LimitPluginOptions
+) -> ComputedLimit | None:
+    row = options.own.driver_row(driver, instance.instance_type)
     if row is not None:
-        return Found(row.limit, f"csi {driver} {row.types}: as configured")
-    count = machine.drivers[driver]
-    return None if count is None else Found(count, f"csi {driver}: as its CSINode says")
+        return ComputedLimit(row.limit, f"csi {driver} {row.types}: as configured")
+    count = instance.drivers[driver]
+    return None if count is None else ComputedLimit(count, f"csi {driver}: from its CSINode")

@@ -1,8 +1,8 @@
-"""GCE disks, by machine type.
+"""Attach limits of GCE disks, by machine type.
 
-Machines that share a core take 15 beside their boot disk, most others 127. The newest families
-have Hyperdisks alone, and as many as their vCPUs (or GPUs) allow. A label can say otherwise for
-machines that do not share a core.
+Shared-core machine types attach 15 disks besides the boot disk, most others 127. The newest
+families have only Hyperdisks, with limits by vCPUs (or GPUs). A label can override the limit,
+except for shared-core types.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from functools import cache
 import msgspec
 
 from bayplan.kube.volumes import InTreeSources
-from bayplan.node.machine import Machine
+from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins.base import (
-    Found,
-    Terms,
+    ComputedLimit,
+    LimitPluginOptions,
+    configured_limit,
     read_table,
     require_cloud,
-    reserved,
-    written,
+    without_reserved,
 )
 
 OVERRIDE = "node-restriction.kubernetes.io/gke-volume-attach-limit-override"
@@ -29,7 +29,7 @@ _MOST = 127
 _SIZE = re.compile(r"^[a-z0-9]+-[a-z]+-(\d{1,5})g?(?:-|$)")
 
 Steps = Sequence[tuple[int, int]]
-"""Sizes up to which so many disks can be attached, the smallest first."""
+"""Pairs of a size and the limit up to that size, the smallest first."""
 
 
 class _Table(msgspec.Struct, rename="camel"):
@@ -40,40 +40,44 @@ class _Table(msgspec.Struct, rename="camel"):
     otherwise: int
 
 
-class GcePd:
-    """GCE disks."""
+class GcePdLimits:
+    """Attach limits of GCE disks."""
 
     name = "gce-pd"
     driver = "pd.csi.storage.gke.io"
     cloud = "gce"
 
     def limit_key(self, source: InTreeSources) -> str:
-        """Its own, of GCE disks."""
+        """Return `gce-pd` for GCE disks."""
         return self.name if source.gce_persistent_disk is not None else ""
 
-    def limits(self, machine: Machine, terms: Terms) -> Mapping[str, Found]:
-        """By machine type, or as the node's label says."""
-        require_cloud(machine, self)
-        return {self.name: written(machine, terms, self.name) or _found(machine, terms)}
+    def limits(
+        self, instance: NodeInstance, options: LimitPluginOptions
+    ) -> Mapping[str, ComputedLimit]:
+        """Return the limit of the machine type, or that of the node's label."""
+        require_cloud(instance, self)
+        return {
+            self.name: configured_limit(instance, options, self.name) or _found(instance, options)
+        }
 
 
 @cache
 def table() -> _Table:
-    """All that is known of types and families."""
+    """Return the table of types and families."""
     return read_table("gce-pd", _Table)
 
 
-def _found(machine: Machine, terms: Terms) -> Found:
-    count, said, is_guess = _by_type(machine)
-    left, kept = reserved(count, terms)
-    return Found(left, f"gce-pd {said}{kept}", is_guess)
+def _found(instance: NodeInstance, options: LimitPluginOptions) -> ComputedLimit:
+    count, text, is_guess = _by_type(instance)
+    left, kept = without_reserved(count, options)
+    return ComputedLimit(left, f"gce-pd {text}{kept}", is_guess)
 
 
-def _by_type(machine: Machine) -> tuple[int, str, bool]:
-    known, name = table(), machine.instance_type
+def _by_type(instance: NodeInstance) -> tuple[int, str, bool]:
+    known, name = table(), instance.instance_type
     if name in known.shared_core:
         return known.shared_core[name], f"{name}: shared core", False
-    label = machine.labels.get(OVERRIDE, "")
+    label = instance.labels.get(OVERRIDE, "")
     if label.isascii() and label.isdecimal() and len(label) < 4 and 0 < int(label) <= _MOST:
         return int(label), f"{name}: by its label {OVERRIDE}", False
     family = name.partition("-")[0]

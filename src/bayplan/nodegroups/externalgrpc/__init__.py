@@ -1,4 +1,4 @@
-"""The same questions on the wire: Cluster Autoscaler's externalgrpc protocol, both ends of it.
+"""Cluster Autoscaler's externalgrpc protocol, client and server.
 
-`ExternalGrpc` is a provider that asks another process; `serve` lets other processes ask a provider.
+`ExternalGrpc` is a provider that calls another process; `serve` offers a provider to others.
 """

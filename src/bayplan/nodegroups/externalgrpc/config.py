@@ -1,12 +1,12 @@
-"""Where a provider is, in the file that Cluster Autoscaler takes as `--cloud-config`:
+"""The address of a provider, in the file that Cluster Autoscaler takes as `--cloud-config`:
 
     address: 127.0.0.1:8086     # or unix:/run/cloud.sock
-    cacert: ca.crt              # whom to believe; without it nothing is encrypted
-    cert: client.crt            # who we are, if the provider asks
+    cacert: ca.crt              # CA of the provider; without it the connection is not encrypted
+    cert: client.crt            # client certificate, if the provider requires one
     key: client.key
     grpc_timeout: 5s
 
-Paths are looked for beside the file.
+Paths are relative to the file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bayplan.base.durations import DurationError, parse_duration
 
 DEFAULT_TIMEOUT = 5.0
 VARIABLE = "BAYPLAN_CLOUD"
-"""Where `bayplan up` says that its cloud is."""
+"""The environment variable in which `bayplan up` publishes the address of its cloud."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class CloudConfig:
     """How to reach a provider."""
 
     address: str
-    """What gRPC dials: HOST:PORT or unix:PATH."""
+    """The gRPC target: HOST:PORT or unix:PATH."""
     timeout: float = DEFAULT_TIMEOUT
     credentials: grpc.ChannelCredentials | None = None
-    """None for a connection in the clear, as on a socket of this machine."""
+    """None for a connection without TLS, as on a unix socket."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,7 +46,9 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_config(path: Path) -> CloudConfig:
-    """How to reach the provider behind a socket or a configuration file; or ConfigFileError."""
+    """Read the address of a provider from a configuration file, or take a socket; ConfigFileError
+    if the file is invalid.
+    """
     if path.is_socket():
         return CloudConfig(f"unix:{path}")
     document = parse(read_text(path), str(path), _File)
@@ -62,7 +64,7 @@ def _config(file: _File, folder: Path) -> CloudConfig:
     except DurationError as problem:
         raise FieldProblem("grpc_timeout", str(problem)) from None
     if bool(file.cert) != bool(file.key):
-        raise FieldProblem("cert", "a certificate and its key go together")
+        raise FieldProblem("cert", "cert and key must be set together")
     return CloudConfig(file.address, timeout, _credentials(file, folder))
 
 
@@ -78,8 +80,8 @@ def _credentials(file: _File, folder: Path) -> grpc.ChannelCredentials | None:
 
 
 def _check_certificates(ca: bytes) -> None:
-    """gRPC would take anything, and then reach nobody."""
+    """Check the CA here: gRPC would accept anything, and then fail to connect."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))
     except (ssl.SSLError, ValueError):
-        raise FieldProblem("cacert", "there is no certificate in it") from None
+        raise FieldProblem("cacert", "the file has no certificate") from None

@@ -1,11 +1,11 @@
-"""Messages of the protocol from our values, and back: objects, node groups, refusals.
+"""Conversion between the protocol's messages and our values: objects, node groups, errors.
 
-Nodes and pods cross the wire as Kubernetes' protobuf. Both ways go through the JSON that the
-messages stand for, so that what comes from a stranger is checked like any other object. Only
-quantities differ: on the wire each is a message of its own.
+Nodes and pods are sent as Kubernetes' protobuf. Both directions go through the JSON form of the
+messages, so that foreign objects are validated like any other. Only quantities differ: on the wire
+each is a message of its own.
 
-Cluster Autoscaler has two classes of errors on instances, 1 for what the cloud has not got and 99
-for all else; a quota is told from a stock-out by its code.
+Cluster Autoscaler has two classes of instance errors: 1 for out of resources and 99 for all others;
+a quota is distinguished from a stock-out by its code.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from bayplan.kube.pods import Pod
 from bayplan.nodegroups.errors import (
     InvalidRequestError,
     NodeGroupError,
-    NotFoundError,
-    NotOfferedError,
+    NodeGroupNotFoundError,
+    ProviderUnavailableError,
     QuotaExceededError,
     RefusedError,
-    UnavailableError,
+    UnimplementedError,
 )
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
 from bayplan.nodegroups.externalgrpc import kube_pb2 as kube
 from bayplan.nodegroups.values import (
+    CloudNodeGroup,
     ErrorClass,
     GroupOptions,
     Instance,
     InstanceError,
     InstanceState,
-    NodeGroup,
     NodeRef,
 )
 
@@ -49,96 +49,96 @@ _QUANTITIES = frozenset({"capacity", "allocatable", "requests", "limits", "overh
 
 
 def node_bytes(node: Node) -> bytes:
-    """A node as its wire has it."""
-    return _written(node, kube.Node())
+    """Encode a node as protobuf."""
+    return _encode(node, kube.Node())
 
 
 def pod_bytes(pod: Pod) -> bytes:
-    """What a pod asks for, as its wire has it."""
-    return _written(pod, kube.Pod())
+    """Encode a pod as protobuf."""
+    return _encode(pod, kube.Pod())
 
 
 def read_node(data: bytes) -> Node:
-    """The node that bytes stand for; InvalidRequestError if they are none."""
-    return _read(data, kube.Node(), Node)
+    """Decode a node from protobuf; InvalidRequestError if that fails."""
+    return _decode(data, kube.Node(), Node)
 
 
 def read_pod(data: bytes) -> Pod:
-    """The pod that bytes stand for; InvalidRequestError if they are none."""
-    return _read(data, kube.Pod(), Pod)
+    """Decode a pod from protobuf; InvalidRequestError if that fails."""
+    return _decode(data, kube.Pod(), Pod)
 
 
-def _written(obj: KubeObject, message: Message) -> bytes:
-    ParseDict(_wrapped(msgspec.to_builtins(obj)), message, ignore_unknown_fields=True)
+def _encode(obj: KubeObject, message: Message) -> bytes:
+    ParseDict(_wrap_quantities(msgspec.to_builtins(obj)), message, ignore_unknown_fields=True)
     return message.SerializeToString(deterministic=True)
 
 
-def _read(data: bytes, message: Message, kind: type[_Object]) -> _Object:
+def _decode(data: bytes, message: Message, kind: type[_Object]) -> _Object:
     name = kind.__name__
     try:
         message.ParseFromString(data)
-        plain = _unwrapped(MessageToDict(message, preserving_proto_field_name=True))
+        plain = _unwrap_quantities(MessageToDict(message, preserving_proto_field_name=True))
         return msgspec.convert({"apiVersion": "v1", "kind": name, **plain}, kind)
     except (DecodeError, msgspec.ValidationError) as problem:
-        raise InvalidRequestError(f"cannot be read as a {name}: {problem}") from problem
+        raise InvalidRequestError(f"cannot decode a {name}: {problem}") from problem
 
 
-def _wrapped(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {name: _wrapped_field(name, item) for name, item in value.items()}
+def _wrap_quantities(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: _wrap_field(name, item) for name, item in value.items()}
 
 
-def _wrapped_field(name: str, item: JsonValue) -> JsonValue:
+def _wrap_field(name: str, item: JsonValue) -> JsonValue:
     if isinstance(item, list):
-        return [_wrapped(one) if isinstance(one, dict) else one for one in item]
+        return [_wrap_quantities(one) if isinstance(one, dict) else one for one in item]
     if not isinstance(item, dict):
         return item
     if name in _QUANTITIES:
         return {key: {"string": str(amount)} for key, amount in item.items()}
-    return _wrapped(item)
+    return _wrap_quantities(item)
 
 
-def _unwrapped(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    return {name: _unwrapped_field(name, item) for name, item in value.items()}
+def _unwrap_quantities(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    return {name: _unwrap_field(name, item) for name, item in value.items()}
 
 
-def _unwrapped_field(name: str, item: JsonValue) -> JsonValue:
+def _unwrap_field(name: str, item: JsonValue) -> JsonValue:
     if isinstance(item, list):
-        return [_unwrapped(one) if isinstance(one, dict) else one for one in item]
+        return [_unwrap_quantities(one) if isinstance(one, dict) else one for one in item]
     if not isinstance(item, dict):
         return item
     if name in _QUANTITIES:
         return {k: v.get("string", "0") for k, v in item.items() if isinstance(v, dict)}
-    return _unwrapped(item)
+    return _unwrap_quantities(item)
 
 
 _Code = grpc.StatusCode
 _CODES: dict[type[NodeGroupError], grpc.StatusCode] = {
-    NotFoundError: _Code.NOT_FOUND,
+    NodeGroupNotFoundError: _Code.NOT_FOUND,
     InvalidRequestError: _Code.INVALID_ARGUMENT,
     RefusedError: _Code.FAILED_PRECONDITION,
     QuotaExceededError: _Code.RESOURCE_EXHAUSTED,
-    NotOfferedError: _Code.UNIMPLEMENTED,
-    UnavailableError: _Code.UNAVAILABLE,
+    UnimplementedError: _Code.UNIMPLEMENTED,
+    ProviderUnavailableError: _Code.UNAVAILABLE,
 }
 _ERRORS = {code: kind for kind, code in _CODES.items()}
-_ERRORS[_Code.DEADLINE_EXCEEDED] = UnavailableError
+_ERRORS[_Code.DEADLINE_EXCEEDED] = ProviderUnavailableError
 _ERRORS[_Code.OUT_OF_RANGE] = RefusedError
 
 
 def code_of(error: Exception) -> grpc.StatusCode:
-    """The code that says what went wrong; INTERNAL for what is nobody's refusal."""
+    """Return the status code for an error; INTERNAL for any that is not a NodeGroupError."""
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
     return next(codes, _Code.INTERNAL)
 
 
-def error_of(code: grpc.StatusCode, said: str) -> NodeGroupError:
-    """The error that a code stands for."""
-    return _ERRORS.get(code, NodeGroupError)(said or code.name.lower().replace("_", " "))
+def error_of(code: grpc.StatusCode, message: str) -> NodeGroupError:
+    """Return the error for a status code."""
+    return _ERRORS.get(code, NodeGroupError)(message or code.name.lower().replace("_", " "))
 
 
 QUOTA_CODE = "QUOTA_EXCEEDED"
 _NO_RESOURCES, _OTHER = 1, 99
-_Span = pb.PricingNodePriceRequest | pb.PricingPodPriceRequest
+_PriceRequest = pb.PricingNodePriceRequest | pb.PricingPodPriceRequest
 _Duration = Literal[
     "scaleDownUnneededDuration", "scaleDownUnreadyDuration", "MaxNodeProvisionDuration"
 ]
@@ -150,20 +150,20 @@ _STATES = {
 _READ_STATES = {number: state for state, number in _STATES.items()}
 
 
-def group_message(group: NodeGroup) -> pb.NodeGroup:
-    """A group for the wire."""
+def group_message(group: CloudNodeGroup) -> pb.NodeGroup:
+    """Convert a group to its message."""
     return pb.NodeGroup(
         id=group.id, minSize=group.min_size, maxSize=group.max_size, debug=group.debug
     )
 
 
-def read_group(message: pb.NodeGroup) -> NodeGroup:
-    """A group from the wire."""
-    return NodeGroup(message.id, message.minSize, message.maxSize, message.debug)
+def read_group(message: pb.NodeGroup) -> CloudNodeGroup:
+    """Convert a message to a group."""
+    return CloudNodeGroup(message.id, message.minSize, message.maxSize, message.debug)
 
 
 def node_message(node: NodeRef) -> pb.ExternalGrpcNode:
-    """A node for the wire."""
+    """Convert a node reference to its message."""
     return pb.ExternalGrpcNode(
         providerID=node.provider_id,
         name=node.name,
@@ -173,14 +173,14 @@ def node_message(node: NodeRef) -> pb.ExternalGrpcNode:
 
 
 def read_node_ref(message: pb.ExternalGrpcNode) -> NodeRef:
-    """A node from the wire."""
+    """Convert a message to a node reference."""
     return NodeRef(
         message.providerID, message.name, dict(message.labels), dict(message.annotations)
     )
 
 
 def instance_message(instance: Instance) -> pb.Instance:
-    """An instance for the wire."""
+    """Convert an instance to its message."""
     status = pb.InstanceStatus(instanceState=_STATES[instance.state])
     if instance.error is not None:
         status.errorInfo.CopyFrom(_error_message(instance.error))
@@ -188,7 +188,7 @@ def instance_message(instance: Instance) -> pb.Instance:
 
 
 def read_instance(message: pb.Instance) -> Instance:
-    """An instance from the wire; one that says no state is there, as far as anybody knows."""
+    """Convert a message to an instance; one without a state counts as running."""
     status = message.status
     state = _READ_STATES.get(status.instanceState, InstanceState.RUNNING)
     error = _read_error(status.errorInfo) if status.HasField("errorInfo") else None
@@ -196,7 +196,7 @@ def read_instance(message: pb.Instance) -> Instance:
 
 
 def options_message(options: GroupOptions) -> pb.NodeGroupAutoscalingOptions:
-    """Options for the wire."""
+    """Convert options to their message."""
     return pb.NodeGroupAutoscalingOptions(
         scaleDownUtilizationThreshold=options.scale_down_utilization_threshold,
         scaleDownGpuUtilizationThreshold=options.scale_down_gpu_utilization_threshold,
@@ -209,9 +209,9 @@ def options_message(options: GroupOptions) -> pb.NodeGroupAutoscalingOptions:
 
 
 def read_options(message: pb.NodeGroupAutoscalingOptions, defaults: GroupOptions) -> GroupOptions:
-    """Options from the wire; times left out, as by programs before 1.34, are the defaults.
+    """Convert a message to options; times left out, as by programs before 1.34, are the defaults.
 
-    So is the time to start up, of which the protocol knows nothing.
+    So is the startup time, which the protocol does not have.
     """
     return GroupOptions(
         scale_down_utilization_threshold=message.scaleDownUtilizationThreshold,
@@ -231,16 +231,16 @@ def read_options(message: pb.NodeGroupAutoscalingOptions, defaults: GroupOptions
     )
 
 
-def put_span(request: _Span, start: datetime, end: datetime) -> None:
-    """Say from when to when."""
+def set_interval(request: _PriceRequest, start: datetime, end: datetime) -> None:
+    """Set the start and end time of a price request."""
     for field in (request.startTimestamp, request.startTime):
         field.FromDatetime(start.astimezone(UTC))
     for field in (request.endTimestamp, request.endTime):
         field.FromDatetime(end.astimezone(UTC))
 
 
-def read_span(request: _Span) -> tuple[datetime, datetime]:
-    """From when to when; InvalidRequestError if a time is none."""
+def read_interval(request: _PriceRequest) -> tuple[datetime, datetime]:
+    """Return the start and end time of a price request; InvalidRequestError if one is invalid."""
     new = request.HasField("startTimestamp") or request.HasField("endTimestamp")
     start, end = request.startTime, request.endTime
     if new:

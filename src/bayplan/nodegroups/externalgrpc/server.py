@@ -1,10 +1,10 @@
-"""Lets other processes ask a provider: on a unix socket, over TLS, or both.
+"""Serves a provider to other processes: on a unix socket, over TLS, or both.
 
-    async with serve(provider, Places(socket=Path("/run/cloud.sock"))):
+    async with serve(provider, ListenAddresses(socket=Path("/run/cloud.sock"))):
         ...
 
-Only the owner may connect to the socket. Over TLS a client must show a certificate if it is said
-whose are good.
+Only the owner may connect to the socket. Over TLS a client must present a certificate if a client
+CA is configured.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from bayplan.nodegroups.errors import UnavailableError
+from bayplan.nodegroups.errors import ProviderUnavailableError
 from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
 from bayplan.nodegroups.externalgrpc.convert import code_of
-from bayplan.nodegroups.externalgrpc.service import Service
+from bayplan.nodegroups.externalgrpc.service import CloudProviderServicer
 from bayplan.nodegroups.provider import Provider
 
 SERVICE = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"
 _GRACE_SECONDS = 1.0
 _PRIVATE = 0o177
-_LONGEST = 107
-_Asked = TypeVar("_Asked", bound=Message)
-_Told = TypeVar("_Told", bound=Message)
+_MAX_SOCKET_PATH = 107
+_Request = TypeVar("_Request", bound=Message)
+_Response = TypeVar("_Response", bound=Message)
 _Context = grpc.aio.ServicerContext[Message, Message]
 
 log = logging.getLogger(__name__)
@@ -41,33 +41,35 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """A server's certificate and its key, and who may ask; as PEM."""
+    """A server's certificate and key, and the CA of its clients, as PEM."""
 
     certificate: bytes
     key: bytes
     clients: bytes = b""
-    """The authority of clients' certificates; without it anybody may ask."""
+    """The CA of client certificates; without it clients are not authenticated."""
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Where to serve."""
+class ListenAddresses:
+    """The addresses to listen on."""
 
     socket: Path | None = None
     host: str = ""
     port: int = 0
-    """0 takes a free one."""
+    """0 chooses a free one."""
     tls: Tls | None = None
     """With a host."""
 
 
 @contextlib.asynccontextmanager
-async def serve(provider: Provider, places: Places) -> AsyncIterator[int]:
-    """Serve while the context lasts; gives the port. UnavailableError if a place is taken."""
-    server = grpc.aio.server(handlers=[_handlers(Service(provider))])
+async def serve(provider: Provider, places: ListenAddresses) -> AsyncIterator[int]:
+    """Serve while the context lasts; yields the port. ProviderUnavailableError if an address is in
+    use.
+    """
+    server = grpc.aio.server(handlers=[_handlers(CloudProviderServicer(provider))])
     port = _listen(server, places)
     if places.socket is not None:
-        _make_room(places.socket)
+        _remove_stale_socket(places.socket)
         _listen_locally(server, places.socket)
     await server.start()
     try:
@@ -78,7 +80,7 @@ async def serve(provider: Provider, places: Places) -> AsyncIterator[int]:
             places.socket.unlink(missing_ok=True)
 
 
-def _listen(server: grpc.aio.Server, places: Places) -> int:
+def _listen(server: grpc.aio.Server, places: ListenAddresses) -> int:
     if places.tls is None:
         return 0
     credentials = grpc.ssl_server_credentials(
@@ -90,7 +92,9 @@ def _listen(server: grpc.aio.Server, places: Places) -> int:
     try:
         return int(server.add_secure_port(f"{host}:{places.port}", credentials))
     except RuntimeError as problem:
-        raise UnavailableError(f"{host}:{places.port}: cannot listen there") from problem
+        raise ProviderUnavailableError(
+            f"{host}:{places.port}: cannot listen on this address"
+        ) from problem
 
 
 def _listen_locally(server: grpc.aio.Server, socket: Path) -> None:
@@ -98,24 +102,26 @@ def _listen_locally(server: grpc.aio.Server, socket: Path) -> None:
     try:
         server.add_insecure_port(f"unix:{socket}")
     except RuntimeError as problem:
-        raise UnavailableError(f"{socket}: cannot listen there") from problem
+        raise ProviderUnavailableError(f"{socket}: cannot listen on this address") from problem
     finally:
         os.umask(before)
 
 
-def _make_room(socket: Path) -> None:
-    """A socket that a dead process left behind goes; anything else stays."""
-    if len(os.fsencode(socket)) > _LONGEST:
-        raise UnavailableError(f"{socket}: the path of a socket has at most {_LONGEST} bytes")
+def _remove_stale_socket(socket: Path) -> None:
+    """Remove a socket that a dead process left behind; refuse anything else."""
+    if len(os.fsencode(socket)) > _MAX_SOCKET_PATH:
+        raise ProviderUnavailableError(
+            f"{socket}: the path of a socket has at most {_MAX_SOCKET_PATH} bytes"
+        )
     if not socket.exists():
         return
     with contextlib.closing(sockets.socket(sockets.AF_UNIX)) as probe:
         if not socket.is_socket() or probe.connect_ex(str(socket)) == 0:
-            raise UnavailableError(f"{socket}: is there already, and in use")
+            raise ProviderUnavailableError(f"{socket}: exists and is in use")
     socket.unlink()
 
 
-def _handlers(service: Service) -> grpc.GenericRpcHandler[Message, Message]:
+def _handlers(service: CloudProviderServicer) -> grpc.GenericRpcHandler[Message, Message]:
     answers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         "NodeGroups": _unary(service.node_groups, pb.NodeGroupsRequest),
         "NodeGroupForNode": _unary(service.group_for_node, pb.NodeGroupForNodeRequest),
@@ -139,15 +145,15 @@ def _handlers(service: Service) -> grpc.GenericRpcHandler[Message, Message]:
 
 
 def _unary(
-    answer: Callable[[_Asked], Awaitable[_Told]], kind: type[_Asked]
-) -> grpc.RpcMethodHandler[_Asked, _Told]:
-    async def call(request: _Asked, context: _Context) -> _Told:
+    answer: Callable[[_Request], Awaitable[_Response]], kind: type[_Request]
+) -> grpc.RpcMethodHandler[_Request, _Response]:
+    async def call(request: _Request, context: _Context) -> _Response:
         try:
             return await answer(request)
         except Exception as error:
             code = code_of(error)
             if code is grpc.StatusCode.INTERNAL:
-                log.exception("a question about node groups failed")
+                log.exception("provider call failed")
             await context.abort(code, str(error))
 
     return grpc.unary_unary_rpc_method_handler(

@@ -1,26 +1,25 @@
 """Evictions for groups that cannot start: preempt in their own queue, reclaim from others.
 
-- *Preempt*: a group takes room from groups of its own queue that matter less. Within a group, too,
-  pods may leave for those of higher priority.
-- *Reclaim*: a queue that has less than it deserves takes room from queues that have more.
+- *Preempt*: for a group, pods of groups of lower priority in its own queue are evicted. Within a
+  group, too, pods may be evicted for those of higher priority.
+- *Reclaim*: for a queue that has less than it deserves, pods of queues that have more are evicted.
 
-Who may leave is in `victims`. Before anybody has to, a node is looked for that has room. Nodes
-are tried by name, and not all of many; victims go one by one, and only until there is room. Where
-disruption budgets count, nobody leaves whom they protect as long as others could, there or on
-another node.
+`victims` has which pods may be evicted. Before any is, a node is looked for that has free capacity.
+Nodes are tried by name, and not all of many; victims are chosen one by one, and only until the pod
+fits. Where disruption budgets count, the pods that they protect are the last to be chosen, there or
+on another node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
 from itertools import islice
 
-from bayplan.queues.actions.allocate import is_overused
-from bayplan.queues.actions.lines import Lines
-from bayplan.queues.actions.victims import preemptable, reclaimable, somebody_yields
+from bayplan.queues.actions.groups_by_queue import GroupsByQueue
+from bayplan.queues.actions.victims import has_lesser_pods, preemptable, reclaimable
 from bayplan.queues.groups import Group
-from bayplan.queues.members import Gate, Member, Status
+from bayplan.queues.members import Member, TaskStatus
 from bayplan.queues.orders import member_key
 from bayplan.queues.placement import Choice
 from bayplan.queues.session import Evicting, Session, Statement
@@ -28,14 +27,14 @@ from bayplan.queues.session import Evicting, Session, Statement
 MOST_TRIED = 100
 """Nodes with victims on them that are looked at for one pod."""
 VictimsOn = Callable[[Member, str], list[Member] | None]
-"""The pods that may leave a node for another, in their order; None if it is not to be used."""
-HasRoom = Callable[[Member, str], bool]
-Anybody = Callable[[Member], bool]
-"""Whether anybody may leave any node for a pod: where nobody may, no node has to be looked at."""
+"""The pods that may be evicted from a node, in their order; None if it is not to be used."""
+FitsOn = Callable[[Member, str], bool]
+HasVictims = Callable[[Member], bool]
+"""Whether any pod may be evicted for one; if not, no node has to be looked at."""
 
 
 def starving(session: Session) -> list[Group]:
-    """The admitted groups that have too few pods with a node, and overtake nobody."""
+    """Return the admitted groups that have too few pods with a node, and overtake no other."""
     return [
         group
         for group in session.groups()
@@ -47,38 +46,65 @@ def starving(session: Session) -> list[Group]:
 
 
 def in_need(session: Session, group: Group) -> list[Member]:
-    """A group's pods that wait for room and for nobody else's gate, the last one first."""
-    removed = () if session.rules.gated_pods_do_not_preempt else session.removable_gates
-    gates = {Gate.NONE, *removed}
-    pending = group.of_status(Status.PENDING)
-    return sorted((one for one in pending if one.gate in gates), key=member_key, reverse=True)
+    """Return a group's pods that wait for capacity and for no foreign gate, the last first."""
+    pending = group.of_status(TaskStatus.PENDING)
+    able = (one for one in pending if one.gate in session.preemptor_gates)
+    return sorted(able, key=member_key, reverse=True)
 
 
-class RoomMaker:
-    """Makes room in one way: by preempting, or by reclaiming."""
+class _FailedGroups:
+    """Groups for which no victims were found: equivalent groups are skipped until something was
+    decided.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._failed: set[Hashable] = set()
+
+    def attempt(self, group: Group, plan: Callable[[Session, Group], bool]) -> None:
+        """Choose victims for a group, unless that failed for an equivalent one."""
+        signature = self._equivalence_class(group)
+        if signature in self._failed:
+            return
+        if plan(self._session, group):
+            self._failed.clear()
+        else:
+            self._failed.add(signature)
+
+    def _equivalence_class(self, group: Group) -> Hashable:
+        """What groups have in common for which the same victims are found, or none."""
+        pods = in_need(self._session, group)
+        equivalence_class = self._session.placement.equivalence_class
+        alike = tuple((equivalence_class(one), one.priority, one.never_preempts) for one in pods)
+        needed = group.min_member - group.placed_count
+        return group.queue, group.priority, needed, frozenset(group.min_of_role.items()), alike
+
+
+class EvictionPlanner:
+    """Chooses victims for pods in one way: by preempting, or by reclaiming."""
 
     def __init__(
         self,
         session: Session,
         action: Evicting,
         victims_on: VictimsOn,
-        has_room: HasRoom,
-        anybody: Anybody = lambda _: True,
+        fits_on: FitsOn,
+        has_victims: HasVictims = lambda _: True,
     ) -> None:
         self._session = session
         self._action = action
         self._victims_on = victims_on
-        self._has_room = has_room
-        self._anybody = anybody
+        self._fits_on = fits_on
+        self._has_victims = has_victims
 
-    def make(self, statement: Statement, member: Member) -> bool:
-        """Find a node for a pod, and let those leave it that have to; whether there is one."""
+    def plan(self, statement: Statement, member: Member) -> bool:
+        """Find a node for a pod, and evict the pods that have to leave it; whether there is one."""
         if member.never_preempts:
             return False
-        if not self._session.rules.needless_eviction and self._fits_already(statement, member):
+        if self.fits_already(statement, member):
             return True
         protected: list[tuple[str, list[Member]]] = []
-        for node, victims in islice(self._candidates(member), MOST_TRIED):
+        for node, victims in islice(self.candidates(member), MOST_TRIED):
             kept, others = self._session.by_budget(victims)
             if self._clear(statement, member, node, others):
                 return True
@@ -89,7 +115,7 @@ class RoomMaker:
     def _clear(
         self, statement: Statement, member: Member, node: str, victims: list[Member]
     ) -> bool:
-        """Let those leave a node that have to; whether that makes room."""
+        """Evict pods from a node until a pod fits; whether it does."""
         trial = Statement(self._session)
         if not self._try(trial, member, node, victims):
             trial.discard()
@@ -97,29 +123,32 @@ class RoomMaker:
         statement.merge(trial)
         return True
 
-    def _candidates(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
-        """The nodes that would take a pod if all left that may, with these."""
-        if not (self._session.rules.needless_eviction or self._anybody(member)):
-            return
+    def candidates(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
+        """Yield the nodes on which a pod would fit without its victims, with these."""
+        if self._has_victims(member):
+            for node, victims in self.nodes_with_victims(member):
+                if victims:
+                    yield node, victims
+
+    def nodes_with_victims(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
+        """Yield the nodes on which a pod would fit without these pods, none or some."""
         for node in self._session.placement.helpful(member):
             victims = self._victims_on(member, node)
-            if victims is None or not (victims or self._session.rules.needless_eviction):
-                continue
-            if self._session.placement.fits_without(member, node, victims):
+            if victims is not None and self._session.placement.fits_without(member, node, victims):
                 yield node, victims
 
     def _try(self, trial: Statement, member: Member, node: str, victims: list[Member]) -> bool:
         for victim in victims:
-            if self._has_room(member, node):
+            if self._fits_on(member, node):
                 break
             trial.evict(victim, member, self._action)
-        if not self._has_room(member, node):
+        if not self._fits_on(member, node):
             return False
         trial.take(member, Choice(node, now=False))
         return True
 
-    def _fits_already(self, statement: Statement, member: Member) -> bool:
-        """Take a node that has room, or will have, without anybody's leaving for it."""
+    def fits_already(self, statement: Statement, member: Member) -> bool:
+        """Take a node on which a pod fits, now or later, without evictions."""
         if self._session.ledger.may_allocate(member) is not None:
             return False
         choice = self._session.placement.choose(member)
@@ -129,80 +158,92 @@ class RoomMaker:
         return True
 
 
-def preempt(session: Session) -> None:
-    """Make room in queues for their own groups."""
-    lines = Lines(session, starving(session))
-    while (queue := lines.turns.first()) is not None:
+def decide_evictions(session: Session) -> None:
+    """Choose victims for all groups that cannot start: first in their own queues, then in others.
+
+    The result is in the session's plan: the evictions, and the nodes that are kept for pods.
+    """
+    preempt(session)
+    reclaim(session)
+
+
+def preempt(session: Session, planner_type: type[EvictionPlanner] = EvictionPlanner) -> None:
+    """Evict pods of groups of lower priority for groups of the same queue."""
+    by_queue, failed_groups = GroupsByQueue(session, starving(session)), _FailedGroups(session)
+    while (queue := by_queue.queues.first()) is not None:
         groups = []
-        while (group := lines.pop(queue)) is not None:
+        while (group := by_queue.pop(queue)) is not None:
             groups.append(group)
-            preempt_for(session, group)
+            failed_groups.attempt(group, partial(preempt_for, planner_type=planner_type))
         for group in groups:
-            _within(session, group)
-        lines.turns.drop()
+            _within(session, group, planner_type)
+        by_queue.queues.discard(queue)
 
 
-def preempt_for(session: Session, group: Group) -> bool:
-    """Make room in its queue for one group; whether it can start once others have left.
+def preempt_for(
+    session: Session, group: Group, planner_type: type[EvictionPlanner] = EvictionPlanner
+) -> bool:
+    """Preempt in its queue for one group; whether it can start once the victims have left.
 
-    What it comes to is in the session's plan: who leaves, and which nodes are kept for whom.
+    The result is in the session's plan: the evictions, and the nodes that are kept for pods.
     """
     statement, pods = Statement(session), in_need(session, group)
-    maker = _maker(session, own=False)
+    planner = _preemption_planner(session, planner_type, own=False)
     while group.is_starving and pods:
-        maker.make(statement, pods.pop())
+        planner.plan(statement, pods.pop())
     statement.end(group)
     return group.is_pipelined
 
 
-def _within(session: Session, group: Group) -> None:
-    maker = _maker(session, own=True)
+def _within(session: Session, group: Group, planner_type: type[EvictionPlanner]) -> None:
+    planner = _preemption_planner(session, planner_type, own=True)
     for member in reversed(in_need(session, group)):
         statement = Statement(session)
-        made = maker.make(statement, member)
-        if not made or not (group.is_pipelined or session.rules.room_within_incomplete_gang):
+        if not planner.plan(statement, member) or not session.may_preempt_within(group):
             statement.discard()
             return
         statement.commit(bind=group.is_ready)
 
 
-def _maker(session: Session, *, own: bool) -> RoomMaker:
+def _preemption_planner(
+    session: Session, planner_type: type[EvictionPlanner], *, own: bool
+) -> EvictionPlanner:
     victims_on = partial(preemptable, session, own=own)
-    has_room = partial(_has_room_to_preempt, session)
-    if own:
-        return RoomMaker(session, "preempt", victims_on, has_room)
-    return RoomMaker(session, "preempt", victims_on, has_room, partial(somebody_yields, session))
+    fits_on = partial(_can_preempt_on, session)
+    has_victims = partial(has_lesser_pods, session, own=own)
+    return planner_type(session, "preempt", victims_on, fits_on, has_victims)
 
 
-def _has_room_to_preempt(session: Session, member: Member, node: str) -> bool:
+def _can_preempt_on(session: Session, member: Member, node: str) -> bool:
     if session.ledger.may_allocate(member) is not None:
         return False
     return session.placement.fits_without(member, node)
 
 
-def reclaim(session: Session) -> None:
-    """Make room for queues in others."""
-    lines = Lines(session, starving(session))
-    while (queue := lines.turns.first()) is not None:
-        if not is_overused(session, queue):
-            while (group := lines.pop(queue)) is not None:
-                reclaim_for(session, group)
-        lines.turns.drop()
+def reclaim(session: Session, planner_type: type[EvictionPlanner] = EvictionPlanner) -> None:
+    """Evict pods of queues that have more than they deserve, for queues that have less."""
+    by_queue, failed_groups = GroupsByQueue(session, starving(session)), _FailedGroups(session)
+    while (queue := by_queue.queues.first()) is not None:
+        while (group := by_queue.pop(queue)) is not None:
+            failed_groups.attempt(group, partial(reclaim_for, planner_type=planner_type))
+        by_queue.queues.discard(queue)
 
 
-def reclaim_for(session: Session, group: Group) -> bool:
-    """Make room in other queues for one group; whether it can start once others have left.
+def reclaim_for(
+    session: Session, group: Group, planner_type: type[EvictionPlanner] = EvictionPlanner
+) -> bool:
+    """Reclaim from other queues for one group; whether it can start once the victims have left.
 
-    What it comes to is in the session's plan: who leaves, and which nodes are kept for whom.
+    The result is in the session's plan: the evictions, and the nodes that are kept for pods.
     """
     statement, pods = Statement(session), in_need(session, group)
-    maker = RoomMaker(
-        session, "reclaim", partial(reclaimable, session), partial(_has_room_to_reclaim, session)
+    planner = planner_type(
+        session, "reclaim", partial(reclaimable, session), partial(_can_reclaim_on, session)
     )
     while group.is_starving and pods:
         member = pods.pop()
         if _may_reclaim(session, member, group.queue):
-            maker.make(statement, member)
+            planner.plan(statement, member)
     statement.end(group)
     return group.is_pipelined
 
@@ -216,10 +257,6 @@ def _may_reclaim(session: Session, member: Member, queue: str) -> bool:
     return accounts.policy.may_reclaim(accounts.quota(queue), used, request)
 
 
-def _has_room_to_reclaim(session: Session, member: Member, node: str) -> bool:
-    """Whether a node will have room, and so have the queues above the reclaimer's."""
-    if not session.placement.fits_without(member, node):
-        return False
-    if session.rules.reclaim_ignores_ancestor_limit:
-        return True
-    return session.ledger.may_allocate(member) is None
+def _can_reclaim_on(session: Session, member: Member, node: str) -> bool:
+    """Whether a pod will fit on a node, and into the quota of its queue and of those above it."""
+    return session.placement.fits_without(member, node) and session.may_reclaim(member)

@@ -1,4 +1,4 @@
-"""Who may be made to leave: for a pod of the same queue, or for one of another."""
+"""The pods that may be evicted: for a pod of the same queue, or for one of another."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterable
 
 from bayplan.queues.groups import Group
-from bayplan.queues.members import Member, Status
+from bayplan.queues.members import Member, TaskStatus
 from bayplan.queues.orders import VictimOrder
 from bayplan.queues.resources import Resources
 from bayplan.queues.session import Session
 
 
 def spare_gangs(session: Session, victims: Iterable[Member]) -> list[Member]:
-    """Those whose gangs can do without them, the first first."""
+    """Return the victims whose gangs can do without them, in the same order."""
     left: Counter[str] = Counter()
     spared: list[Member] = []
     for member in victims:
@@ -27,7 +27,7 @@ def spare_gangs(session: Session, victims: Iterable[Member]) -> list[Member]:
 
 
 def in_order(session: Session, victims: Iterable[Member], queue: str) -> list[Member]:
-    """Victims in the order in which they leave for a pod of a queue; whom budgets protect, last."""
+    """Sort the victims for a pod of a queue; those that budgets protect are last."""
     order = VictimOrder(session.accounts, session.ledger.groups, queue)
     protected, others = session.by_budget(sorted(victims, key=order.key))
     return others + protected
@@ -42,7 +42,7 @@ def preemptable(session: Session, preemptor: Member, node: str, *, own: bool) ->
     found = [
         one
         for one in session.members_on(node)
-        if one.status in {Status.BOUND, Status.RUNNING}
+        if one.status in {TaskStatus.BOUND, TaskStatus.RUNNING}
         and one.preemptable
         and (one.is_best_effort or not preemptor.is_best_effort)
         and _yields(session, one, preemptor, group, own=own)
@@ -60,10 +60,13 @@ def _yields(
     return _matters_less(session.ledger.groups[victim.group], group)
 
 
-def somebody_yields(session: Session, preemptor: Member) -> bool:
-    """Whether there is any group whose pods may leave for another of their queue."""
+def has_lesser_pods(session: Session, preemptor: Member, *, own: bool) -> bool:
+    """Whether pods may leave for another of their queue, or (`own`) of their group."""
     group = session.group_of(preemptor)
-    return any(_matters_less(other, group) for other in session.ledger.groups.values())
+    if own:
+        there = group.of_status(TaskStatus.BOUND, TaskStatus.RUNNING)
+        return any(one.priority < preemptor.priority for one in there)
+    return session.least_priority(group.queue) < group.priority
 
 
 def _matters_less(other: Group, group: Group) -> bool:
@@ -91,7 +94,7 @@ def _others_on(session: Session, reclaimer: Member, node: str) -> list[Member]:
     nodes = session.ledger.tree.nodes
     found = []
     for one in session.members_on(node):
-        if one.status is not Status.RUNNING or not one.preemptable:
+        if one.status is not TaskStatus.RUNNING or not one.preemptable:
             continue
         group = session.group_of(one)
         of = nodes.get(group.queue) if group.is_known else None
@@ -101,7 +104,7 @@ def _others_on(session: Session, reclaimer: Member, node: str) -> list[Member]:
 
 
 class _Surplus:
-    """What queues have beyond what they deserve, as victims leave them."""
+    """What queues have beyond what they deserve, less the victims chosen so far."""
 
     def __init__(self, session: Session, reclaimer: Member) -> None:
         self._session = session

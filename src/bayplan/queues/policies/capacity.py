@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bayplan.queues.policies.policy import QueuePolicy
-from bayplan.queues.quota import Quota
+from bayplan.queues.queue_quota import Quota
 from bayplan.queues.resources import DUST, Resources
 
 
-class Capacity(QueuePolicy):
+class CapacityPolicy(QueuePolicy):
     """Queues deserve what is written in them, whatever nodes there are."""
 
     name = "capacity"
@@ -20,33 +20,33 @@ class Capacity(QueuePolicy):
         """Queues that deserve nothing in particular come last."""
         return deserved.is_nothing
 
-    def beyond_share(self, deserved: Resources, used: Resources, ask: Resources) -> list[str]:
+    def beyond_share(self, deserved: Resources, used: Resources, request: Resources) -> list[str]:
         """Nodes are not shared: nothing is beyond it."""
-        del deserved, used, ask
+        del deserved, used, request
         return []
 
     def may_reclaim(self, quota: Quota, used: Resources, request: Resources) -> bool:
         """Whether the queue stays within its limit, and deserves one of the resources."""
-        if used.over(quota.real_capability, request.asked):
+        if used.over(quota.real_capability, request.nonzero):
             return False
-        return any(used[name] < quota.deserved[name] + DUST for name in request.asked)
+        return any(used[name] < quota.deserved[name] + DUST for name in request.nonzero)
 
     def may_leave(
-        self, quota: Quota, allocated: Resources, victim: Resources, ask: Resources
+        self, quota: Quota, allocated: Resources, victim: Resources, request: Resources
     ) -> bool:
         """Whether the guarantee stays covered, and the queue has more than it deserves of what the
         pod has, or deserves none of it.
         """
-        if not _share_a_resource(victim, ask) or not quota.guarantee.fits(allocated - victim):
+        if not _share_a_resource(victim, request) or not quota.guarantee.fits(allocated - victim):
             return False
-        if not {*victim.weighty} & {*quota.deserved.weighty}:
+        if not {*victim.significant} & {*quota.deserved.significant}:
             return True
-        names = [name for name in victim.asked if _is_deserved(quota.deserved, name)]
+        names = [name for name in victim.nonzero if _is_deserved(quota.deserved, name)]
         return bool(allocated.over(quota.deserved, names))
 
 
 def _share_a_resource(a: Resources, b: Resources) -> bool:
-    return bool({*a.weighty} & {*b.weighty} - {"pods"})
+    return bool({*a.significant} & {*b.significant} - {"pods"})
 
 
 def _is_deserved(deserved: Resources, name: str) -> bool:

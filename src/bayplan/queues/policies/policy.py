@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bayplan.queues.quota import Quota
+from bayplan.queues.queue_quota import Quota
 from bayplan.queues.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class QueueDemand:
     """What a queue wants, and between which bounds."""
 
     weight: int
@@ -33,24 +33,24 @@ class QueuePolicy(ABC):
     """Whether what a queue deserves is a part of the nodes that there are, and changes with them
     and with what is asked of all queues; else it is written in the queue.
     """
-    caps_at_deserved: bool = False
-    """Whether a queue may have what it deserves and no more, as in Volcano."""
 
-    def deserved(self, claims: Mapping[str, Claim], total: Resources) -> Mapping[str, Resources]:
+    def deserved(
+        self, demands: Mapping[str, QueueDemand], total: Resources
+    ) -> Mapping[str, Resources]:
         """What queues deserve of the nodes that there are, by name, where they are shared."""
-        del claims, total
+        del demands, total
         return {}
 
     def share(self, deserved: Resources, allocated: Resources) -> float:
         """How much of what it deserves a queue has; queues with less come first."""
-        return max((allocated[name] / deserved[name] for name in deserved.weighty), default=0)
+        return max((allocated[name] / deserved[name] for name in deserved.significant), default=0)
 
     @abstractmethod
     def comes_last(self, deserved: Resources) -> bool:
         """Whether a queue comes after others of an equal share."""
 
     @abstractmethod
-    def beyond_share(self, deserved: Resources, used: Resources, ask: Resources) -> list[str]:
+    def beyond_share(self, deserved: Resources, used: Resources, request: Resources) -> list[str]:
         """The resources of which a queue would have more than its share of the nodes."""
 
     @abstractmethod
@@ -59,6 +59,6 @@ class QueuePolicy(ABC):
 
     @abstractmethod
     def may_leave(
-        self, quota: Quota, allocated: Resources, victim: Resources, ask: Resources
+        self, quota: Quota, allocated: Resources, victim: Resources, request: Resources
     ) -> bool:
         """Whether a queue that has so much may lose a pod to another queue that asks for that."""

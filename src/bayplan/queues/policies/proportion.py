@@ -2,12 +2,12 @@
 
 The total is given out in rounds, until no queue wants more of it.
 
-In each turn every queue that still wants something is offered its part, by weight, of what is left.
-It takes no more than it can really have and no more than is asked of it, but never less than its
-guarantee. Who has all that is asked of it, or could not take more, is content and offered no more.
-What nobody took is left for the next turn.
+In each round every queue that still wants something is offered its part, by weight, of what is
+left. It takes no more than it can really have and no more than is asked of it, but never less than
+its guarantee. A queue that has all that is requested of it, or could not take more, is offered no
+more. What was not taken is left for the next round.
 
-All queues of a turn are reckoned at once, a row each, with a column for every resource.
+All queues of a round are computed at once, a row each, with a column for every resource.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.kube.resources import PODS
-from bayplan.queues.policies.policy import Claim, QueuePolicy
-from bayplan.queues.quota import Quota
+from bayplan.queues.policies.policy import QueueDemand, QueuePolicy
+from bayplan.queues.queue_quota import Quota
 from bayplan.queues.resources import DUST, Resources
 
 Floats = NDArray[np.float64]
@@ -27,59 +27,62 @@ _MOST_TURNS = 1000
 """Turns end by themselves long before: each makes a queue content, or leaves less than dust."""
 
 
-class Proportion(QueuePolicy):
+class ProportionPolicy(QueuePolicy):
     """Queues deserve a part of the nodes by weight, as far as they have something to ask for."""
 
     name = "proportion"
     shares_nodes = True
 
-    def __init__(self, *, caps_at_deserved: bool = False) -> None:
-        self.caps_at_deserved = caps_at_deserved
-
-    def deserved(self, claims: Mapping[str, Claim], total: Resources) -> Mapping[str, Resources]:
+    def deserved(
+        self, demands: Mapping[str, QueueDemand], total: Resources
+    ) -> Mapping[str, Resources]:
         """What each queue deserves of a total."""
-        return deserved_by_weight(claims, total)
+        return deserved_by_weight(demands, total)
 
     def comes_last(self, deserved: Resources) -> bool:
         """No queue does."""
         del deserved
         return False
 
-    def beyond_share(self, deserved: Resources, used: Resources, ask: Resources) -> list[str]:
+    def beyond_share(self, deserved: Resources, used: Resources, request: Resources) -> list[str]:
         """The resources asked for of which the queue would have more than it deserves."""
-        return (ask + used).over(deserved, ask.asked)
+        return (request + used).over(deserved, request.nonzero)
 
     def may_reclaim(self, quota: Quota, used: Resources, request: Resources) -> bool:
         """Whether the queue has no more than it deserves of any resource that the pod requests."""
-        return not used.over(quota.deserved, request.asked)
+        return not used.over(quota.deserved, request.nonzero)
 
     def may_leave(
-        self, quota: Quota, allocated: Resources, victim: Resources, ask: Resources
+        self, quota: Quota, allocated: Resources, victim: Resources, request: Resources
     ) -> bool:
         """Whether the queue has more than it deserves of any resource."""
-        del victim, ask
+        del victim, request
         return not allocated.fits(quota.deserved)
 
 
-def deserved_by_weight(claims: Mapping[str, Claim], total: Resources) -> dict[str, Resources]:
+def deserved_by_weight(
+    demands: Mapping[str, QueueDemand], total: Resources
+) -> dict[str, Resources]:
     """What each queue deserves of a total."""
-    names = sorted({*total, *(n for c in claims.values() for n in (*c.request, *c.guarantee))})
-    poured = _Pouring(list(claims.values()), total, names).pour()
+    names = sorted({*total, *(n for c in demands.values() for n in (*c.request, *c.guarantee))})
+    poured = _Pouring(list(demands.values()), total, names).pour()
     return {
         queue: Resources({n: a for n, a in zip(names, row, strict=True) if a})
-        for queue, row in zip(claims, poured.tolist(), strict=True)
+        for queue, row in zip(demands, poured.tolist(), strict=True)
     }
 
 
 class _Pouring:
-    """One total, poured out."""
+    """A total that is shared among queues by weight."""
 
-    def __init__(self, claims: Sequence[Claim], total: Resources, names: Sequence[str]) -> None:
-        self._weights = np.array([claim.weight for claim in claims], dtype=np.float64)
-        self._request = _rows((claim.request for claim in claims), names)
-        limits = _rows((claim.real_capability for claim in claims), names)
+    def __init__(
+        self, demands: Sequence[QueueDemand], total: Resources, names: Sequence[str]
+    ) -> None:
+        self._weights = np.array([demand.weight for demand in demands], dtype=np.float64)
+        self._request = _rows((demand.request for demand in demands), names)
+        limits = _rows((demand.real_capability for demand in demands), names)
         self._most = np.minimum(limits, self._request)
-        self._least = _rows((claim.guarantee for claim in claims), names)
+        self._least = _rows((demand.guarantee for demand in demands), names)
         self._remaining = _rows([total], names)[0]
         self._counts = np.array([name != PODS for name in names], dtype=np.bool_)
         """The columns of which something must be left for another turn."""

@@ -1,8 +1,8 @@
-"""Objects under other names: what each field of an object is, and the pseudonym that it gets.
+"""Anonymises objects: for each field, what it holds and the pseudonym that it gets.
 
-Every text is taken for somebody's name unless it is known to be something else: a word of the API,
-a time, an amount, the key or the value of a label. A field that is added to a type tomorrow is
-hashed until somebody says here that it need not be.
+Every string counts as a private name unless it is known to be something else: a term of the API, a
+time, an amount, the key or value of a label. A field that is added to a type later is hashed until
+it is listed here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from bayplan.kube.attachlimits import PUBLISHED
+from bayplan.kube.attachlimits import PUBLISHED_LIMITS
 from bayplan.kube.meta import KubeObject, LabelSelectorRequirement, ObjectMeta, OwnerReference
 from bayplan.kube.nodes import NodeSelectorRequirement, Taint
 from bayplan.kube.pods import ContainerPort, PodSchedulingGate, Toleration
@@ -28,9 +28,9 @@ from bayplan.kube.storage import TopologySelectorLabelRequirement
 from bayplan.recordings.privacy import wellknown
 from bayplan.recordings.privacy.pseudonyms import Pseudonyms
 
-Change: TypeAlias = Callable[[Any], Any]
-"""From the value of a field to what it becomes."""
-Plan: TypeAlias = tuple[tuple[str, Change], ...]
+FieldChange: TypeAlias = Callable[[Any], Any]
+"""Maps the value of a field to its replacement."""
+FieldChanges: TypeAlias = tuple[tuple[str, FieldChange], ...]
 
 _CHECKED = frozenset(
     {
@@ -38,7 +38,7 @@ _CHECKED = frozenset(
         *("node_affinity_policy", "node_taints_policy", "volume_binding_mode"),
     }
 )
-"""Fields that hold words of the API and can hold nothing else."""
+"""Fields with terms of the API, which validation has checked."""
 _TERMS = frozenset(
     {
         *("phase", "type", "reason", "restart_policy", "image_pull_policy", "access_modes"),
@@ -46,7 +46,7 @@ _TERMS = frozenset(
         *("medium", "dequeue_strategy", "strategy"),
     }
 )
-"""Fields with words of the API, among which others may have put their own."""
+"""Fields with terms of the API, where other values are possible."""
 _TIMES = frozenset(
     {
         *("creation_timestamp", "deletion_timestamp", "last_transition_time", "start_time"),
@@ -70,22 +70,22 @@ _FIELD = "metadata.name"
 _RELEASE = re.compile(r"v?[0-9]{1,4}(\.[0-9]{1,6}){1,2}")
 _TIME = re.compile(r"[0-9TZ:.+-]{1,40}")
 _AMOUNT = re.compile(r"[0-9.+-]{1,40}([eE][0-9+-]{1,4}|[numkKMGTPE]?i?)")
-TOO_TELLING: tuple[type[KubeObject], ...] = (
+NOT_ANONYMISABLE: tuple[type[KubeObject], ...] = (
     NodeGroup,
     MutatingWebhookConfiguration,
     ValidatingWebhookConfiguration,
 )
-"""Kinds that hold text and certificates of any shape, which nobody can hide the names in."""
+"""Kinds with free text and certificates, in which names cannot be found and replaced."""
 
 
 def release_of(version: str) -> str:
-    """`v1.36.4` of `v1.36.4-whose-build`."""
+    """Return the release of a version: `v1.36.4` of `v1.36.4-whose-build`."""
     found = _RELEASE.match(version)
     return found[0] if found else ""
 
 
 class Anonymiser:
-    """Gives objects other names, in place."""
+    """Replaces the names in objects, in place."""
 
     def __init__(self, names: Pseudonyms) -> None:
         self.names = names
@@ -101,7 +101,7 @@ class Anonymiser:
         }
 
     def __call__(self, obj: KubeObject) -> None:
-        """Give everything in the object another name."""
+        """Replace all names in the object."""
         self._struct(obj)
 
     def _struct(self, struct: msgspec.Struct) -> msgspec.Struct:
@@ -115,13 +115,13 @@ class Anonymiser:
                 setattr(struct, field, change(value))
         return struct
 
-    def _planned(self, kind: type[msgspec.Struct]) -> Plan:
-        """What to do about the fields of a type."""
+    def _planned(self, kind: type[msgspec.Struct]) -> FieldChanges:
+        """Return the changes for the fields of a type."""
         fields = (one.name for one in msgspec.structs.fields(kind))
         ours = {*_CHECKED, *(("api_version", "kind") if issubclass(kind, KubeObject) else ())}
         return tuple((name, self._change(name)) for name in fields if name not in ours)
 
-    def _change(self, field: str) -> Change:
+    def _change(self, field: str) -> FieldChange:
         if field in _EMPTY:
             return lambda _: ""
         for fields, change in (
@@ -151,7 +151,7 @@ class Anonymiser:
         return value if value in wellknown.KINDS else self.names.name(value)
 
     def _status(self, value: Any) -> Any:
-        """Of an object it is a struct, of a condition a word."""
+        """Anonymise a status: a struct of an object, a term of a condition."""
         return self.names.term(value) if isinstance(value, str) else self._struct(value)
 
     def _other(self, value: Any) -> Any:
@@ -166,7 +166,7 @@ class Anonymiser:
         return value
 
     def _times(self, value: Any) -> Any:
-        """A value by name: when a pod was evicted, how many of a task there must be."""
+        """Anonymise a value by name: an eviction's time, a task's minimum."""
         if isinstance(value, str):
             return self._time(value)
         return value if isinstance(value, int) else self._other(value)
@@ -189,7 +189,7 @@ class Anonymiser:
         return value if isinstance(value, int | float) else self._other(value)
 
     def _amount(self, value: str | float) -> str | float:
-        """One that cannot be read is left as one that cannot be."""
+        """Anonymise an amount; an invalid one stays invalid."""
         if isinstance(value, str) and not _AMOUNT.fullmatch(value):
             return self.names.name(value)
         return value
@@ -200,15 +200,15 @@ class Anonymiser:
         meta.generate_name, meta.resource_version = name(meta.generate_name), ""
         meta.labels = self._labels(meta.labels)
         for field in ("creation_timestamp", "deletion_timestamp"):
-            if said := getattr(meta, field):
-                setattr(meta, field, self._time(said))
+            if moment := getattr(meta, field):
+                setattr(meta, field, self._time(moment))
         meta.annotations = {key: self._note(key, text) for key, text in meta.annotations.items()}
         meta.finalizers = [self.names.key(one) for one in meta.finalizers]
         for owner in meta.owner_references:
             self._owner(owner)
 
     def _note(self, key: str, text: str) -> str:
-        if key != PUBLISHED:
+        if key != PUBLISHED_LIMITS:
             return self.names.note(text)
         try:
             noted = msgspec.json.decode(text, type=dict[str, str | int])
@@ -217,12 +217,12 @@ class Anonymiser:
         return msgspec.json.encode(self._published(noted)).decode()
 
     def _published(self, noted: Mapping[str, str | int]) -> dict[str, str | int]:
-        """Limits by resource on a node with the rule behind each, by driver on a CSINode."""
+        """Anonymise published limits: rules by resource (Node), limits by driver (CSINode)."""
         return {
             self.names.resource(key)
-            if isinstance(said, str)
-            else self.names.name(key): self.names.name(said) if isinstance(said, str) else said
-            for key, said in noted.items()
+            if isinstance(value, str)
+            else self.names.name(key): self.names.name(value) if isinstance(value, str) else value
+            for key, value in noted.items()
         }
 
     def _owner(self, owner: OwnerReference) -> None:

@@ -1,9 +1,9 @@
-"""Other names for names, the same for the same under one key.
+"""Pseudonyms of names: the same name has the same pseudonym under one key.
 
-A name is taken word by word: `data-web-0` becomes three words with the same dashes between them. So
-whatever is put together from names (the claim `data-web-0` of the pod `web-0`, the volume of a pod,
-the zones `a__b`) still is, and no reference breaks. Without the key a word tells nothing of what it
-stands for, but that the same word stood somewhere else.
+A name is replaced word by word: `data-web-0` becomes three words with the same dashes between them.
+So names that are composed of others (the claim `data-web-0` of the pod `web-0`, the zones `a__b`)
+still are, and no reference breaks. Without the key a word reveals only that the same word occurs
+elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bayplan.recordings.privacy import wellknown
 
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
-"""A label's value that `Gt` and `Lt` compare; longer ones may be somebody's account."""
+"""A label's value that `Gt` and `Lt` compare; longer numbers may be an account's."""
 _SIMPLE = re.compile(r"true|false|yes|no|on-completion|-?[0-9]{1,9}|([0-9]{1,6}(ms|s|m|h))+")
 _VERSION = re.compile(r"v[0-9]{1,3}((alpha|beta)[0-9]{1,3})?")
 _LENGTH = 9
@@ -34,7 +34,7 @@ _CACHED = 1 << 17
 
 
 class Pseudonyms:
-    """Names under a key; all it says depends on the key and the name alone."""
+    """Pseudonyms under a key; they depend on the key and the name alone."""
 
     def __init__(self, key: bytes) -> None:
         self._key = hashlib.blake2b(key, digest_size=32).digest()
@@ -50,17 +50,17 @@ class Pseudonyms:
         return base64.b32encode(self._digest(word)[:6]).decode().lower()[:_LENGTH]
 
     def _name(self, name: str) -> str:
-        """The name of an object, or whatever else is made of words."""
+        """Replace the name of an object, or any other string of words."""
         if name in wellknown.NAMES or name in wellknown.DRIVERS:
             return name
         return self._words(name, MAX_NAME)
 
     def _words(self, text: str, most: int) -> str:
-        told = _WORD.sub(lambda found: self.word(found[0]), text)
-        return told if len(told) <= most else self.word(text)
+        replaced = _WORD.sub(lambda found: self.word(found[0]), text)
+        return replaced if len(replaced) <= most else self.word(text)
 
     def value(self, key: str, value: str) -> str:
-        """The value of a label or a taint."""
+        """Replace the value of a label or a taint."""
         known = wellknown.VALUES.get(key)
         if _NUMBER.fullmatch(value) or value in {"", "true", "false"}:
             return value
@@ -69,25 +69,25 @@ class Pseudonyms:
         return self._words(value, MAX_LABEL)
 
     def key(self, key: str) -> str:
-        """The key of a label, a taint, a topology or a gate."""
+        """Replace the key of a label, a taint, a topology or a gate."""
         if key in wellknown.KEYS or key in wellknown.RESOURCES:
             return key
         prefix, slash, name = key.rpartition("/")
         return f"{self._words(prefix, MAX_NAME)}{slash}{self._words(name, MAX_LABEL)}"
 
     def term(self, text: str) -> str:
-        """A word of the API, such as a phase; or one that somebody has put in its place."""
+        """Keep a term of the API, such as a phase; replace any other."""
         return text if text in wellknown.TERMS else self.key(text)
 
     def group(self, api_version: str) -> str:
-        """The group and version of an owner."""
+        """Replace the API group and version of an owner."""
         group, slash, version = api_version.rpartition("/")
         kept = group if group in wellknown.GROUPS else self.name(group)
-        said = version if _VERSION.fullmatch(version) else self.name(version)
-        return f"{kept}{slash}{said}"
+        shown = version if _VERSION.fullmatch(version) else self.name(version)
+        return f"{kept}{slash}{shown}"
 
     def resource(self, name: str) -> str:
-        """The name of a resource."""
+        """Replace the name of a resource."""
         if name in wellknown.RESOURCES or is_hugepage(name):
             return name
         if name.startswith(EXTENDED_PREFIX):
@@ -104,13 +104,13 @@ class Pseudonyms:
         return f"{prefix}{self._words(key.removeprefix(prefix), MAX_LABEL - len(prefix))}"
 
     def note(self, text: str) -> str:
-        """The value of an annotation: words between commas."""
+        """Replace the value of an annotation: words between commas."""
         return ",".join(
             one if _SIMPLE.fullmatch(one) else self.name(one) for one in text.split(",")
         )
 
     def address(self, text: str) -> str:
-        """An address of a host; "any" stays that."""
+        """Replace the address of a host; the unspecified address stays."""
         try:
             if not text or ipaddress.ip_address(text).is_unspecified:
                 return text

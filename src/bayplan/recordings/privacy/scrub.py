@@ -1,21 +1,12 @@
-"""Objects without what decides nothing: annotations, names of secrets, paths, messages."""
+"""Removes what no decision reads: annotations, names of secrets, paths, messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.kube.attachlimits import PUBLISHED
+from bayplan.kube.attachlimits import PUBLISHED_LIMITS
 from bayplan.kube.meta import KubeObject, ObjectMeta
 from bayplan.kube.pods import Pod, PodSpec
-from bayplan.kube.queueing import (
-    GATE_ANNOTATIONS,
-    GROUP_MIN_MEMBER,
-    GROUP_NAME_ANNOTATIONS,
-    PREEMPTABLE,
-    QUEUE_NAME_ANNOTATIONS,
-    TASK_PRIORITY,
-    TASK_SPEC,
-)
 from bayplan.kube.storage import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -25,13 +16,22 @@ from bayplan.kube.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from bayplan.kube.volcano import (
+    GATE_ANNOTATIONS,
+    GROUP_MIN_MEMBER,
+    GROUP_NAME_ANNOTATIONS,
+    PREEMPTABLE,
+    QUEUE_NAME_ANNOTATIONS,
+    TASK_PRIORITY,
+    TASK_SPEC,
+)
 from bayplan.kube.volumes import InTreeSources
 from bayplan.kube.workloads import DaemonSet
 
 _AUTOSCALER = "cluster-autoscaler.kubernetes.io/"
 KEPT_ANNOTATIONS = frozenset(
     {
-        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, PUBLISHED),
+        *(SELECTED_NODE, BIND_COMPLETED, BOUND_BY_CONTROLLER, PUBLISHED_LIMITS),
         "volume.beta.kubernetes.io/storage-class",
         "storageclass.kubernetes.io/is-default-class",
         "storage.alpha.kubernetes.io/migrated-plugins",
@@ -50,11 +50,11 @@ KEPT_ANNOTATIONS = frozenset(
         "bayplan.io/node-group",
     }
 )
-"""Every annotation that some decision reads; tests hold it against the code that does."""
+"""Every annotation that some decision reads; tests compare it with the code that does."""
 
 
 def scrub(obj: KubeObject) -> None:
-    """Take out of an object what decides nothing."""
+    """Remove from an object what no decision reads."""
     _meta(obj.metadata)
     if isinstance(obj, Pod):
         _pod(obj.spec)

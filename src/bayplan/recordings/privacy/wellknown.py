@@ -1,4 +1,4 @@
-"""Words that Kubernetes and clouds have given, and nobody's own: they stay readable."""
+"""Names and terms of Kubernetes and of clouds, which are not private: they are not replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from bayplan.kube.labels import (
     REGION,
     ZONE,
 )
-from bayplan.kube.queueing import DEFAULT_QUEUE, QUEUE_ALLOCATION_GATE, ROOT_QUEUE
 from bayplan.kube.resources import (
     ATTACH_LIMIT_PREFIXES,
     CPU,
@@ -23,6 +22,7 @@ from bayplan.kube.resources import (
     MEMORY,
     PODS,
 )
+from bayplan.kube.volcano import DEFAULT_QUEUE, QUEUE_SCHEDULING_GATE, ROOT_QUEUE
 
 PARTS = frozenset(
     {
@@ -30,7 +30,7 @@ PARTS = frozenset(
         *("aws", "projects", "zones", "regions", "disks", "UNSPECIFIED"),
     }
 )
-"""Parts of names that are put together from others, or taken apart."""
+"""Words of composed names."""
 NAMES = frozenset(
     {
         *("default", "kube-system", "kube-public", "kube-node-lease"),
@@ -84,7 +84,7 @@ KEYS = frozenset(
         *("karpenter.sh/nodepool", "karpenter.sh/capacity-type", "karpenter.sh/disrupted"),
         *("nvidia.com/gpu", "nvidia.com/gpu.product", "amd.com/gpu"),
         *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
-        *("volcano.sh/task-spec", "volcano.sh/preemptable", QUEUE_ALLOCATION_GATE),
+        *("volcano.sh/task-spec", "volcano.sh/preemptable", QUEUE_SCHEDULING_GATE),
         "metadata.name",
     }
 )
@@ -108,7 +108,7 @@ VALUES: dict[str, re.Pattern[str]] = {
         ),
     ),
 }
-"""By label, the values that are a cloud's or Kubernetes' own."""
+"""By label, the values that clouds or Kubernetes set."""
 KINDS = frozenset(
     {
         *("ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Deployment", "Job"),

@@ -1,1 +1,1 @@
-"""Queues in the live scheduler: who may be tried, who is let in, and what is written of it."""
+"""Queues in the live scheduler: turns, gate removal, reservations, evictions and statuses."""

@@ -1,11 +1,10 @@
-"""Gates taken away in the background: nothing waits for it, and none is lost.
+"""Scheduling gates, removed in the background by a bounded number of workers.
 
-Whoever admits a pod has its gate removed here, by a bounded number of hands. A removal is kept
-until the server has carried it out, or the pod is gone: one that failed rests, twice as long after
-each try, and the others go on meanwhile. Each write names the uid and the gate that it means; where
-they are not what they were the pod is read again, since somebody else may have done our work, or
-made another pod of that name. A restart needs no memory of ours: what still has its gate is still
-there to be admitted.
+A removal is kept until the server has carried it out, or the pod is gone. One that failed is tried
+again, after twice as long each time, and the others go on meanwhile. Each write is guarded by the
+pod's uid and gate; where they have changed the pod is read again, since the gate may be gone, or
+the pod be another of that name. Nothing is lost in a restart: a pod that still has its gate is
+still there to be admitted.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ from enum import Enum
 from typing import Protocol
 
 from bayplan.base.clock import Clock
-from bayplan.base.pacing import doubled
+from bayplan.base.flowcontrol import exponential_delay
 from bayplan.client.errors import ClientError, ConflictError, InvalidError, NotFoundError
 from bayplan.kube.pods import Pod
-from bayplan.scheduler.waiting import told_or_late
+from bayplan.scheduler.wakeup import wait_for_event
 
 log = logging.getLogger(__name__)
 WORKERS = 8
 """Removals that are sent and not answered yet, at most."""
 SHORTEST, LONGEST = 0.5, 30.0
-"""Seconds that a removal rests after it failed, at first and at most."""
+"""Seconds until a failed removal is tried again, at first and at most."""
 
 
 class Ungated(Enum):
-    """What became of a removal; the values are words in metrics."""
+    """The result of a removal; the values are labels of metrics."""
 
     REMOVED = "removed"
     GONE = "gone"
-    """So the server says; when it is true the pod is dropped, till then it is tried again."""
+    """The server does not find it; it is tried again until the watch shows that it is gone."""
     FAILED = "failed"
     """Not yet; it is tried again."""
 
@@ -45,7 +44,7 @@ class GateWrites(Protocol):
     """Where removals go."""
 
     async def ungate(self, pod: Pod) -> None:
-        """Take our gate off a pod that is as it was read."""
+        """Remove our gate from a pod that is as it was read."""
         ...
 
     async def read(self, pod: Pod) -> Pod | None:
@@ -130,19 +129,19 @@ class GateRemoval:
     async def _wait(self) -> None:
         self._news.clear()
         left = self._due[0][0] - self._clock.monotonic() if self._due else None
-        await told_or_late(self._clock, self._news, left)
+        await wait_for_event(self._clock, self._news, left)
 
     async def _carry_out(self, uid: str, removal: _Removal) -> None:
         try:
             result = await self._remove(removal)
         except ClientError as error:
-            log.info("the gate of pod %s stays for now: %s", removal.pod.key, error)
+            log.info("gate of pod %s not removed yet: %s", removal.pod.key, error)
             result = Ungated.FAILED
         if result is Ungated.REMOVED:
             self._open.pop(uid, None)
         elif uid in self._open:
             removal.tries += 1
-            rest = doubled(SHORTEST, LONGEST, removal.tries - 1)
+            rest = exponential_delay(SHORTEST, LONGEST, removal.tries - 1)
             self._put(uid, self._clock.monotonic() + rest)
         self._ended(removal.pod, result)
 
@@ -152,17 +151,17 @@ class GateRemoval:
         except NotFoundError:
             return Ungated.GONE
         except (ConflictError, InvalidError) as error:
-            return await self._look(removal, error)
+            return await self._read_again(removal, error)
         return Ungated.REMOVED
 
-    async def _look(self, removal: _Removal, error: ClientError) -> Ungated:
-        """The pod is not what it was: what is it now?"""
+    async def _read_again(self, removal: _Removal, error: ClientError) -> Ungated:
+        """Read a pod again that has changed."""
         pod = await self._writes.read(removal.pod)
         if pod is None:
             return Ungated.GONE
         if not pod.spec.scheduling_gates:
             return Ungated.REMOVED
-        log.info("the gate of pod %s stays for now: %s", pod.key, error)
+        log.info("gate of pod %s not removed yet: %s", pod.key, error)
         removal.pod = pod
         return Ungated.FAILED
 

@@ -1,4 +1,4 @@
-"""What is counted of queues, under Volcano's names where it has them; read when somebody asks."""
+"""Metrics of queues, under Volcano's names where it has them; read when they are scraped."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from bayplan.kube.resources import CPU, MEMORY, PODS
-from bayplan.queues import Ledger, Resources, Status
+from bayplan.queues import Ledger, Resources, TaskStatus
 
 _UNITS = {CPU: ("milli_cpu", "thousandths of a core"), MEMORY: ("memory_bytes", "bytes of memory")}
 _PHASES = ("Pending", "Inqueue", "Running", "Unknown", "Completed")
@@ -92,5 +92,5 @@ def _add_counts(families: Families, ledger: Ledger, name: str) -> None:
     for phase in _PHASES:
         family = families[f"queue_pod_group_{phase.lower()}_count"]
         family.add_metric([name], phases[phase])
-    waiting = sum(group.count(Status.PENDING) > 0 for group in groups)
+    waiting = sum(group.count(TaskStatus.PENDING) > 0 for group in groups)
     families["queue_waiting_groups"].add_metric([name], waiting)

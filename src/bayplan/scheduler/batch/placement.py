@@ -1,7 +1,8 @@
-"""Nodes as a scheduling turn asks for them: by the pod's profile, with what each pod was told.
+"""Placement in a scheduling turn: by the pod's profile, with the reason for each pod that fits
+nowhere.
 
-A turn tries pods in a fork of the snapshot; what it places is assumed there. If the turn comes to
-nothing the fork is reverted, so that withdrawing a pod costs nothing.
+A turn tries pods in a fork of the snapshot; what it places is assumed there. If the turn fails the
+fork is reverted, so that withdrawing a pod costs nothing.
 """
 
 from __future__ import annotations
@@ -16,52 +17,52 @@ from bayplan.scheduler.context import SchedulerContext
 
 
 class LivePlacement(SnapshotPlacement):
-    """The scheduler's snapshot, asked for one turn."""
+    """The scheduler's snapshot, in one turn."""
 
     def __init__(self, context: SchedulerContext, *, alone: bool = False) -> None:
         super().__init__(context.snapshot)
         self.found: dict[str, Placed] = {}
         """By pod where it fits."""
         self._refusals: dict[Hashable, Refused] = {}
-        """By what pods have in common, why no node takes them."""
+        """By equivalence class, why no node fits."""
         self._context = context
         self._alone = alone
-        """Whether one pod is tried: what it is told holds for the next that is like it."""
+        """Whether one pod is tried: its refusal holds for the next of its signature."""
 
     def pod_of(self, member: Member) -> Pod:
         """A pod as it is to be tried."""
         entry = self._context.queue.get(member.pod.metadata.uid)
         return member.pod if entry is None else entry.pod
 
-    def likeness(self, member: Member) -> Hashable:
-        """What pods have in common that get the same answer."""
+    def equivalence_class(self, member: Member) -> Hashable:
+        """Return a key that is equal for pods that fit the same nodes."""
         entry = self._context.queue.get(member.pod.metadata.uid)
-        if entry is None or entry.likeness is None:
-            return super().likeness(member)
-        return entry.likeness
+        if entry is None or entry.signature is None:
+            return super().equivalence_class(member)
+        return entry.signature
 
     def refusal_of(self, member: Member) -> Refused:
-        """Why no node takes a pod, or one that is like it."""
-        return self._refusals[self.likeness(member)]
+        """Return why no node fits a pod."""
+        return self._refusals[self.equivalence_class(member)]
 
     def choose(self, member: Member) -> Choice | None:
-        """The best node that has room now."""
+        """Return the best node on which a pod fits now."""
         outcome = self._outcome(member)
         if isinstance(outcome, Refused):
-            self._refusals[self.likeness(member)] = outcome
+            self._refusals[self.equivalence_class(member)] = outcome
             return None
         self.found[member.key] = outcome
         return Choice(outcome.node, now=True)
 
     def _outcome(self, member: Member) -> Outcome:
         entry = self._context.queue.get(member.pod.metadata.uid)
-        if not self._alone or entry is None or entry.likeness is None:
+        if not self._alone or entry is None or entry.signature is None:
             return self._attempt(member)
-        like = ("queued", entry.likeness)
-        known = self._context.alike.get(like)
+        like = ("queued", entry.signature)
+        known = self._context.known_refusals.get(like)
         outcome = self._attempt(member) if known is None else known
         if isinstance(outcome, Refused):
-            self._context.alike[like] = outcome
+            self._context.known_refusals[like] = outcome
         return outcome
 
     def _attempt(self, member: Member) -> Outcome:

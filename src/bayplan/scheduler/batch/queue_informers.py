@@ -12,49 +12,49 @@ from typing import Protocol
 from bayplan.client import Change, Client, Informers
 from bayplan.client.errors import ClientError, NotFoundError
 from bayplan.kube.meta import KubeObject
-from bayplan.kube.queueing import PodGroup, Queue
+from bayplan.kube.volcano import PodGroup, Queue
 
 log = logging.getLogger(__name__)
 LOOK_EVERY = 15.0
 """Seconds between two looks for the kinds."""
 
 
-class Follower(Protocol):
-    """Whoever wants to know of queues and groups."""
+class QueueListener(Protocol):
+    """Receives the changes of queues and groups."""
 
-    def without_kinds(self) -> None:
-        """The server does not serve them, or not yet."""
+    def on_kinds_missing(self) -> None:
+        """Called when the server does not serve them, or not yet."""
         ...
 
-    def heed_queue(self, change: Change[Queue]) -> None:
-        """A queue came, changed or went."""
+    def on_queue_change(self, change: Change[Queue]) -> None:
+        """Called for each change of a queue."""
         ...
 
-    def heed_group(self, change: Change[PodGroup]) -> None:
-        """A group came, changed or went."""
+    def on_group_change(self, change: Change[PodGroup]) -> None:
+        """Called for each change of a PodGroup."""
         ...
 
-    def with_kinds(self) -> None:
-        """All queues and groups that there are have been told."""
+    def on_kinds_served(self) -> None:
+        """Called once all queues and groups have been observed."""
         ...
 
 
-async def follow_queues(client: Client, informers: Informers, follower: Follower) -> None:
-    """Tell a follower of queues and groups, as long as the informers run."""
+async def follow_queues(client: Client, informers: Informers, listener: QueueListener) -> None:
+    """Pass changes of queues and groups to a listener, as long as the informers run."""
     while not await _served(client):
-        follower.without_kinds()
+        listener.on_kinds_missing()
         await client.clock.sleep(LOOK_EVERY)
     queues, groups = informers.of(Queue), informers.of(PodGroup)
     for informer in (queues.synced, groups.synced):
         await informer.wait()
-    queues.on_change(follower.heed_queue)
-    groups.on_change(follower.heed_group)
-    log.info("follows %d queues and %d groups", len(queues.objects), len(groups.objects))
-    follower.with_kinds()
+    queues.on_change(listener.on_queue_change)
+    groups.on_change(listener.on_group_change)
+    log.info("watching %d queues and %d groups", len(queues.objects), len(groups.objects))
+    listener.on_kinds_served()
 
 
 async def _served(client: Client) -> bool:
-    """Whether the server has both kinds; whoever cannot be asked is asked until it answers."""
+    """Whether the server serves both kinds; asked again until it answers."""
     while True:
         try:
             return await _has(client, Queue) and await _has(client, PodGroup)
@@ -65,7 +65,7 @@ async def _served(client: Client) -> bool:
 
 async def _has(client: Client, kind: type[KubeObject]) -> bool:
     try:
-        async for _ in client.pages(kind, limit=1, unfit=lambda _: None):
+        async for _ in client.pages(kind, limit=1, malformed=lambda _: None):
             return True
     except NotFoundError:
         pass

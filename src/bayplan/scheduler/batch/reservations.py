@@ -1,10 +1,9 @@
-"""Reservations that find no node: their time, and their rest.
+"""The times of reservations: when they expire, and how long a group must wait after that.
 
-A group that was let in holds quota for its pods until they have nodes. If that takes longer than
-the time-out, the quota is given back, and the group rests before it may hold any again: a minute at
-first, twice as long after each time-out, half an hour at most. While it rests it may still be
-placed, if quota and a node turn up; it just keeps nothing from others, and no node is bought for
-it.
+A group that was admitted reserves quota for its pods until they have nodes. If that takes longer
+than the time-out, the quota is released, and the group may reserve none for a while: a minute at
+first, twice as long after each time-out, half an hour at most. Meanwhile it may still be placed, if
+there are quota and a node; it just keeps nothing from others, and no node is added for it.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-from bayplan.base.pacing import doubled
+from bayplan.base.flowcontrol import exponential_delay
 
 AGAIN = 2.0
-"""Seconds between two tries to tell that a time is over."""
+"""Seconds between two attempts to write that a reservation has timed out."""
 SHORTEST, LONGEST = 60.0, 1800.0
 """Seconds of rest after the first time-out, and at most."""
 
@@ -37,7 +36,7 @@ class _Time:
     """When its reservation ends; None if it has none."""
     timeouts: int = 0
     is_over: bool = False
-    """Whether its time is over, and its pods are being told."""
+    """Whether it has timed out, and the conditions of its pods are being written."""
     rests_until: float | None = None
 
 
@@ -50,28 +49,28 @@ class Reservations:
         self._due: list[tuple[float, str]] = []
 
     def begin(self, group: str, now: float) -> None:
-        """A group holds quota for pods without a node; since then, if it did before."""
+        """Begin the reservation of a group, unless it has one."""
         time = self._times.setdefault(group, _Time())
         if time.until is None and self._timeout > 0:
             time.until = now + self._timeout
             heapq.heappush(self._due, (time.until, group))
 
     def end(self, group: str) -> None:
-        """All its pods have nodes, or it is gone: as if nothing had been."""
+        """Forget a group: all its pods have nodes, or it is gone."""
         self._times.pop(group, None)
 
-    def rests(self, group: str, now: float) -> bool:
+    def is_resting(self, group: str, now: float) -> bool:
         """Whether a group may hold nothing yet, after a time-out."""
         time = self._times.get(group)
         return time is not None and time.rests_until is not None and now < time.rests_until
 
     def is_over(self, group: str) -> bool:
-        """Whether its time is over, and its pods are being told."""
+        """Whether it has timed out, and the conditions of its pods are being written."""
         time = self._times.get(group)
         return time is not None and time.is_over
 
-    def again(self, group: str, now: float) -> None:
-        """Its time is over, and not all of its pods say so: look again soon."""
+    def check_again(self, group: str, now: float) -> None:
+        """Check again soon: not all conditions of a timed-out group are written."""
         time = self._times[group]
         time.until, time.is_over = now + AGAIN, True
         heapq.heappush(self._due, (now + AGAIN, group))
@@ -96,9 +95,9 @@ class Reservations:
         return self._due[0][0] if self._due else None
 
     def rest(self, group: str, now: float) -> None:
-        """A group has given its quota back: it rests."""
+        """Begin the rest of a group that has released its quota."""
         time = self._times[group]
         time.timeouts += 1
         time.until, time.is_over = None, False
-        time.rests_until = now + doubled(SHORTEST, LONGEST, time.timeouts - 1)
+        time.rests_until = now + exponential_delay(SHORTEST, LONGEST, time.timeouts - 1)
         heapq.heappush(self._due, (time.rests_until, group))

@@ -1,4 +1,4 @@
-"""What the scheduler is told: a KubeSchedulerConfiguration, or the defaults.
+"""The scheduler's configuration: a KubeSchedulerConfiguration, or the defaults.
 
 What cannot be honoured is refused with its line and field, or, where nothing goes wrong without it,
 named in `SchedulerSettings.warnings`. Nothing is dropped in silence.
@@ -8,7 +8,6 @@ from bayplan.scheduler.config.parse import default_settings, parse_settings, rea
 from bayplan.scheduler.config.sets import plugin_set, rules
 from bayplan.scheduler.config.settings import (
     Backoff,
-    PluginArgs,
     QueueSettings,
     SchedulerProfile,
     SchedulerSettings,
@@ -16,7 +15,6 @@ from bayplan.scheduler.config.settings import (
 
 __all__ = [
     "Backoff",
-    "PluginArgs",
     "QueueSettings",
     "SchedulerProfile",
     "SchedulerSettings",

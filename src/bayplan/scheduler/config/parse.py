@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.client.election import LeaderSettings, Timing
+from bayplan.client.election import LeaderElectionSettings, LeaseTiming
 from bayplan.kube.names import is_object_name
 from bayplan.scheduler.config import wire
 from bayplan.scheduler.config.args import plugin_args
@@ -33,17 +33,17 @@ API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 def default_settings(names: Sequence[str] = (BAYPLAN,)) -> SchedulerSettings:
     """Settings without a file: Kubernetes' plugins for each name."""
-    profiles = [wire.Profile(scheduler_name=name) for name in names]
+    profiles = [wire.KubeSchedulerProfile(scheduler_name=name) for name in names]
     return _settings(wire.Configuration(profiles=profiles))
 
 
 def read_settings(path: Path) -> SchedulerSettings:
-    """The settings that a file says; ConfigFileError if it cannot be used."""
+    """Read the settings of a file; ConfigFileError if it cannot be used."""
     return parse_settings(read_text(path), str(path))
 
 
 def parse_settings(text: bytes, source: str) -> SchedulerSettings:
-    """The settings that a text says; ConfigFileError if it cannot be used."""
+    """Read the settings of a text; ConfigFileError if it cannot be used."""
     document = parse(text, source, wire.Configuration)
     if (document.value.api_version, document.value.kind) != (API_VERSION, KIND):
         raise ConfigFileError(source, 1, "kind", f"must be a {KIND} of {API_VERSION}")
@@ -56,7 +56,7 @@ def parse_settings(text: bytes, source: str) -> SchedulerSettings:
 def _settings(config: wire.Configuration) -> SchedulerSettings:
     if config.extenders:
         raise FieldProblem("extenders", "are not supported: no other process is asked")
-    profiles = _profiles(config.profiles or [wire.Profile()])
+    profiles = _profiles(config.profiles or [wire.KubeSchedulerProfile()])
     names = [profile.name for profile in profiles]
     connection = config.client_connection
     return SchedulerSettings(
@@ -70,7 +70,7 @@ def _settings(config: wire.Configuration) -> SchedulerSettings:
     )
 
 
-def _profiles(said: Sequence[wire.Profile]) -> tuple[SchedulerProfile, ...]:
+def _profiles(said: Sequence[wire.KubeSchedulerProfile]) -> tuple[SchedulerProfile, ...]:
     profiles: list[SchedulerProfile] = []
     for index, profile in enumerate(said):
         field = f"profiles[{index}]"
@@ -85,7 +85,7 @@ def _profiles(said: Sequence[wire.Profile]) -> tuple[SchedulerProfile, ...]:
         chosen = choose(profile.plugins, f"{field}.plugins")
         args = plugin_args(profile.plugin_config, f"{field}.pluginConfig")
         profiles.append(
-            SchedulerProfile(name, chosen.filters, chosen.scores, chosen.preempts, args)
+            SchedulerProfile(name, chosen.filters, chosen.scores, chosen.preempts, *args)
         )
     return tuple(profiles)
 
@@ -104,12 +104,12 @@ def _backoff(config: wire.Configuration) -> Backoff:
     return made
 
 
-def _leader(said: wire.LeaderElection, names: Sequence[str]) -> LeaderSettings:
+def _leader(said: wire.LeaderElection, names: Sequence[str]) -> LeaderElectionSettings:
     field = "leaderElection"
     if said.resource_lock not in {"", "leases"}:
         raise FieldProblem(f"{field}.resourceLock", "must be leases")
     shared = DEFAULT_SCHEDULER in names
-    made = LeaderSettings(
+    made = LeaderElectionSettings(
         elect=said.leader_elect is not False,
         namespace=said.resource_namespace or "kube-system",
         name=said.resource_name or ("kube-scheduler" if shared else "bayplan-scheduler"),
@@ -121,13 +121,13 @@ def _leader(said: wire.LeaderElection, names: Sequence[str]) -> LeaderSettings:
     return made
 
 
-def _timing(said: wire.LeaderElection, field: str) -> Timing:
-    usual = Timing()
+def _timing(said: wire.LeaderElection, field: str) -> LeaseTiming:
+    usual = LeaseTiming()
     lease = _seconds(said.lease_duration, usual.lease_duration, f"{field}.leaseDuration")
     renew = _seconds(said.renew_deadline, usual.renew_deadline, f"{field}.renewDeadline")
     retry = _seconds(said.retry_period, usual.retry_period, f"{field}.retryPeriod")
     try:
-        return Timing(lease, renew, retry)
+        return LeaseTiming(lease, renew, retry)
     except ValueError as error:
         raise FieldProblem(field, str(error)) from None
 

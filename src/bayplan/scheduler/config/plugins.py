@@ -1,7 +1,7 @@
 """Which plugins a profile has at each extension point, worked out as kube-scheduler does.
 
 The defaults stand at `multiPoint`. A profile's own choices there replace or remove them; a choice
-at a single point overrides what `multiPoint` says for that point. Every plugin is one piece here,
+at a single point overrides `multiPoint` for that point. Every plugin is one piece here,
 so one that is on at some of its points and off at others, where kube-scheduler would fail at run
 time or bind by halves, is refused.
 """
@@ -13,16 +13,21 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from bayplan.base.configfiles import FieldProblem
+from bayplan.fit import preemption
 from bayplan.fit.plugins import registry
 from bayplan.fit.plugins.plugin import BINDING, FILTERING, SCORING
+from bayplan.fit.plugins.plugin import SchedulerPlugin as PluginRecord
 from bayplan.scheduler.config.wire import Plugin, PluginChoice, Plugins
 
+RECORDS: Mapping[str, PluginRecord] = MappingProxyType(
+    {one.name: one for one in (*registry.PLUGINS, preemption.PLUGIN) if one.optional}
+)
+"""The plugins of the model that a profile may name, in the order of the defaults."""
 _POINTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "SchedulingGates": ("pre_enqueue",),
         "PrioritySort": ("queue_sort",),
-        **{one.name: one.points for one in registry.PLUGINS if one.optional},
-        "DefaultPreemption": ("post_filter",),
+        **{one.name: one.points for one in RECORDS.values()},
         "DefaultBinder": ("bind",),
     }
 )
@@ -33,7 +38,7 @@ PLUGINS = tuple(_POINTS)
 _DEFAULTS = tuple(
     name for name in PLUGINS if name not in registry.BY_NAME or registry.BY_NAME[name].default
 )
-"""What a profile has that says nothing."""
+"""Return the plugins of a profile that configures none."""
 _WEIGHTS = dict(registry.SCORES)
 _ELSEWHERE = frozenset(
     {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bayplan.fit import PluginSet, Profile
-from bayplan.fit.plugin_set import AddedAffinity, DefaultConstraint, ScoringStrategy, Strategy
 from bayplan.fit.plugins.registry import FILTERS, SCORES
-from bayplan.scheduler.config.settings import PluginArgs, SchedulerProfile, SchedulerSettings
+from bayplan.scheduler.config.settings import SchedulerProfile, SchedulerSettings
 
 
 def rules(settings: SchedulerSettings, profile: Profile | None = None) -> Profile:
@@ -22,28 +21,10 @@ def rules(settings: SchedulerSettings, profile: Profile | None = None) -> Profil
 
 def plugin_set(profile: SchedulerProfile) -> PluginSet:
     """What pods of one scheduler are filtered and scored by."""
-    args = profile.args
     # In the model's order, so that equal sets are one.
     scores = tuple((name, profile.scores[name]) for name, _ in SCORES if name in profile.scores)
     return PluginSet(
         filters=None if profile.filters == FILTERS else profile.filters,
         scores=None if scores == SCORES else scores,
-        scoring=_scoring(args),
-        balanced_resources=args.balanced_resources,
-        ignored_resources=args.ignored_resources,
-        ignored_resource_groups=args.ignored_resource_groups,
-        hard_pod_affinity_weight=args.hard_pod_affinity_weight,
-        ignore_preferred_terms_of_existing_pods=args.ignore_preferred_terms_of_existing_pods,
-        default_constraints=_constraints(args),
-        added_affinity=AddedAffinity.of(args.added_affinity),
+        args=profile.args,
     )
-
-
-def _scoring(args: PluginArgs) -> ScoringStrategy:
-    return ScoringStrategy(Strategy(args.strategy), args.strategy_resources, args.strategy_shape)
-
-
-def _constraints(args: PluginArgs) -> tuple[DefaultConstraint, ...] | None:
-    if args.default_constraints is None:
-        return None
-    return tuple(DefaultConstraint.of(one) for one in args.default_constraints)

@@ -5,33 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from bayplan.client.election import LeaderSettings
-from bayplan.kube.pods import NodeAffinity, TopologySpreadConstraint
+from bayplan.client.election import LeaderElectionSettings
+from bayplan.fit.profile import CompiledArgs
 from bayplan.queues import QueuePolicyName
 
 BAYPLAN = "bayplan"
 DEFAULT_SCHEDULER = "default-scheduler"
-
-
-@dataclass(frozen=True, slots=True)
-class PluginArgs:
-    """What the plugins of a profile are told."""
-
-    strategy: str = "LeastAllocated"
-    strategy_resources: tuple[tuple[str, int], ...] = (("cpu", 1), ("memory", 1))
-    strategy_shape: tuple[tuple[int, int], ...] = ()
-    """Points of utilization and score, for RequestedToCapacityRatio."""
-    ignored_resources: frozenset[str] = frozenset()
-    ignored_resource_groups: frozenset[str] = frozenset()
-    balanced_resources: tuple[str, ...] = ("cpu", "memory")
-    hard_pod_affinity_weight: int = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-    added_affinity: NodeAffinity | None = None
-    default_constraints: tuple[TopologySpreadConstraint, ...] | None = None
-    """Spreading of pods that have no constraints of their own; None is Kubernetes' own."""
-    bind_timeout: float = 600.0
-    min_candidates_percentage: int = 10
-    min_candidates_absolute: int = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +22,10 @@ class SchedulerProfile:
     scores: Mapping[str, int]
     """Weights of the scores that count."""
     preempts: bool = True
-    args: PluginArgs = field(default_factory=PluginArgs)
+    args: CompiledArgs = ()
+    """The compiled arguments of its plugins, where they are not the defaults."""
+    warnings: tuple[str, ...] = ()
+    """What of its plugins' arguments makes no difference here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +47,11 @@ class QueueSettings:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
-    """Everything the scheduler is told."""
+    """All settings of the scheduler."""
 
     profiles: tuple[SchedulerProfile, ...]
     backoff: Backoff = field(default_factory=Backoff)
-    leader: LeaderSettings = field(default_factory=LeaderSettings)
+    leader: LeaderElectionSettings = field(default_factory=LeaderElectionSettings)
     queues: QueueSettings = field(default_factory=QueueSettings)
     kubeconfig: str = ""
     qps: float | None = None

@@ -1,11 +1,11 @@
-"""What is said in a configuration and makes no difference here, where somebody might think so."""
+"""Warnings about fields of a configuration that have no effect here, though one may expect it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from bayplan.base.configfiles import FieldProblem
-from bayplan.fit.plugin_set import MOST_WEIGHT
+from bayplan.fit.profile import MOST_WEIGHT
 from bayplan.scheduler.config import wire
 from bayplan.scheduler.config.settings import SchedulerProfile
 
@@ -18,7 +18,7 @@ def warnings(config: wire.Configuration, profiles: Sequence[SchedulerProfile]) -
     everyone = [config.percentage_of_nodes_to_score]
     everyone += [profile.percentage_of_nodes_to_score for profile in config.profiles]
     if any(said not in {None, 0, 100} for said in everyone):
-        yield "percentageOfNodesToScore: all nodes are looked at, whatever it says"
+        yield "percentageOfNodesToScore: has no effect, all nodes are evaluated"
     if config.parallelism is not None:
         if config.parallelism <= 0:
             raise FieldProblem("parallelism", "must be more than 0")
@@ -42,11 +42,8 @@ def _of_profile(profile: SchedulerProfile, field: str) -> Iterator[str]:
     for name, weight in profile.scores.items():
         if weight > MOST_WEIGHT:
             yield f"{field}.plugins: {name}'s weight {weight} counts as {MOST_WEIGHT}"
-    if any(one.match_label_keys for one in profile.args.default_constraints or ()):
-        yield (
-            f"{field}.pluginConfig: matchLabelKeys of PodTopologySpread's defaultConstraints:"
-            " whom a pod is spread with is deduced from what is behind it"
-        )
+    for warning in profile.warnings:
+        yield f"{field}.pluginConfig: {warning}"
 
 
 def _of_connection(connection: wire.ClientConnection) -> Iterator[str]:

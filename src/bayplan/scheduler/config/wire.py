@@ -1,12 +1,10 @@
 """KubeSchedulerConfiguration as it is written: kubescheduler.config.k8s.io/v1, every field.
 
-Fields that have no meaning here are listed all the same, so that they can be told from misspelt
-ones.
+Fields that have no meaning here are listed all the same, so that misspelt ones are
+found.
 """
 
 from __future__ import annotations
-
-from typing import Literal
 
 import msgspec
 
@@ -14,7 +12,7 @@ from bayplan.kube.meta import Int32, Int64
 
 
 class Strict(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base: a field that nobody knows is an error."""
+    """Base: an unknown field is an error."""
 
 
 class Plugin(Strict):
@@ -61,17 +59,17 @@ class PluginConfig(Strict):
     args: dict[str, object] = {}
 
 
-class Profile(Strict):
+class KubeSchedulerProfile(Strict):
     """One scheduler among those that the process plays."""
 
     scheduler_name: str | None = None
     """Whose pods are served: default-scheduler."""
     percentage_of_nodes_to_score: Int32 | None = None
-    """Makes no difference, and is told."""
+    """Has no effect; a warning is logged."""
     plugins: Plugins | None = None
     """Which filters and scores are on, and their weights."""
     plugin_config: list[PluginConfig] = []
-    """What plugins are told."""
+    """Arguments of plugins."""
 
 
 class LeaderElection(Strict):
@@ -97,7 +95,7 @@ class ClientConnection(Strict):
     """How to talk to the API server."""
 
     kubeconfig: str = ""
-    """The kubeconfig, unless --kubeconfig says another."""
+    """The kubeconfig, unless --kubeconfig names another."""
     accept_content_types: str = ""
     """Only JSON is spoken."""
     content_type: str = ""
@@ -114,120 +112,24 @@ class Configuration(Strict):
     api_version: str = ""
     kind: str = ""
     parallelism: Int32 | None = None
-    """Makes no difference, and is told: a decision looks at all nodes at once."""
+    """Has no effect, a warning is logged: a decision looks at all nodes at once."""
     leader_election: LeaderElection = msgspec.field(default_factory=LeaderElection)
     """How replicas agree on who acts."""
     client_connection: ClientConnection = msgspec.field(default_factory=ClientConnection)
     """How to reach the API server."""
     enable_profiling: bool | None = None
-    """Makes no difference, and is told: there are no profiling endpoints."""
+    """Has no effect, a warning is logged: there are no profiling endpoints."""
     enable_contention_profiling: bool | None = None
     """Makes no difference."""
     percentage_of_nodes_to_score: Int32 | None = None
-    """Makes no difference, and is told: all nodes are looked at."""
+    """Has no effect, a warning is logged: all nodes are evaluated."""
     pod_initial_backoff_seconds: Int64 | None = None
     """How long a refused pod rests at first: 1."""
     pod_max_backoff_seconds: Int64 | None = None
     """The longest rest: 10."""
-    profiles: list[Profile] = []
+    profiles: list[KubeSchedulerProfile] = []
     """The schedulers that the process plays."""
     extenders: list[dict[str, object]] = []
     """Refused if there are any: webhooks of the scheduler are not called."""
     delay_cache_until_active: bool | None = None
     """As if true: who waits to lead keeps no copy of the cluster."""
-
-
-class Args(Strict):
-    """Base of plugins' arguments, which may say what they are."""
-
-    api_version: str = ""
-    kind: str = ""
-
-
-class ResourceSpec(Strict):
-    """A resource and its weight; 0 counts as 1."""
-
-    name: str
-    weight: Int64 = 1
-
-
-class ShapePoint(Strict):
-    """A point of the function from utilization (percent) to score (0 to 10)."""
-
-    utilization: Int32
-    score: Int32
-
-
-class RatioParam(Strict):
-    """The function's points."""
-
-    shape: list[ShapePoint] = []
-
-
-class ScoringStrategy(Strict):
-    """How NodeResourcesFit scores."""
-
-    type: str = "LeastAllocated"
-    resources: list[ResourceSpec] = []
-    requested_to_capacity_ratio: RatioParam | None = None
-
-
-class NodeResourcesFitArgs(Args):
-    """What NodeResourcesFit is told."""
-
-    ignored_resources: list[str] = []
-    ignored_resource_groups: list[str] = []
-    scoring_strategy: ScoringStrategy = msgspec.field(default_factory=ScoringStrategy)
-
-
-class NodeResourcesBalancedAllocationArgs(Args):
-    """What NodeResourcesBalancedAllocation is told."""
-
-    resources: list[ResourceSpec] = []
-
-
-class InterPodAffinityArgs(Args):
-    """What InterPodAffinity is told."""
-
-    hard_pod_affinity_weight: Int32 = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-
-
-class NodeAffinityArgs(Args):
-    """What NodeAffinity is told."""
-
-    added_affinity: dict[str, object] | None = None
-
-
-class DefaultConstraint(Strict):
-    """A spreading constraint of pods that have none of their own."""
-
-    max_skew: Int32
-    topology_key: str
-    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
-    label_selector: dict[str, object] | None = None
-    match_label_keys: list[str] = []
-    min_domains: Int32 | None = None
-    node_affinity_policy: Literal["Honor", "Ignore"] = "Honor"
-    node_taints_policy: Literal["Honor", "Ignore"] = "Ignore"
-
-
-class PodTopologySpreadArgs(Args):
-    """What PodTopologySpread is told."""
-
-    default_constraints: list[DefaultConstraint] = []
-    defaulting_type: Literal["System", "List", ""] = ""
-
-
-class VolumeBindingArgs(Args):
-    """What VolumeBinding is told."""
-
-    bind_timeout_seconds: Int64 = 600
-    shape: list[ShapePoint] | None = None
-
-
-class DefaultPreemptionArgs(Args):
-    """What DefaultPreemption is told."""
-
-    min_candidate_nodes_percentage: Int32 = 10
-    min_candidate_nodes_absolute: Int32 = 100

@@ -1,7 +1,7 @@
-"""Which pod is next: active, resting, waiting for an event, gated, or being decided."""
+"""The scheduling queue: active, backing off, unschedulable, gated, held and in-flight pods."""
 
-from bayplan.scheduler.queue.entry import Place, QueuedPod
-from bayplan.scheduler.queue.judge import Judge
+from bayplan.scheduler.queue.entry import QueuedPod, SubQueue
+from bayplan.scheduler.queue.hints import QueueingHints
 from bayplan.scheduler.queue.queue import SchedulingQueue
 
-__all__ = ["Judge", "Place", "QueuedPod", "SchedulingQueue"]
+__all__ = ["QueuedPod", "QueueingHints", "SchedulingQueue", "SubQueue"]

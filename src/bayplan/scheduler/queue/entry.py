@@ -9,8 +9,8 @@ from enum import Enum
 from bayplan.kube.pods import Pod
 
 
-class Place(Enum):
-    """Where in the queue a pod is; the values are kube-scheduler's words in metrics."""
+class SubQueue(Enum):
+    """The sub-queue that a pod is in; the values are kube-scheduler's labels of metrics."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -31,23 +31,23 @@ class QueuedPod:
     pod: Pod
     priority: int
     number: int
-    """Which one it is, in the order of arrival; settles what nothing else does."""
+    """Its number in the order of arrival, the last sort key."""
     added: float
     """When it first came, for how long it has waited in all."""
     since: float
     """When it came, or came back from its last try: the older goes first."""
-    place: Place = Place.GONE
+    subqueue: SubQueue = SubQueue.GONE
     attempts: int = 0
     refusals: int = 0
     """Tries that ended in no node fitting."""
     failures: int = 0
     """Tries in a row that ended in an error, such as a bind that the server did not take."""
     plugins: frozenset[str] = frozenset()
-    """Who refused it last; empty if it has not been refused."""
-    likeness: Hashable = None
-    """Pods of equal likeness answer alike whether an event may help; None if it has no like."""
+    """The plugins that refused it last; empty if it has not been refused."""
+    signature: Hashable = None
+    """Pods of equal signature are helped by the same events; None if it has no equal."""
     marks: Collection[str] = ()
-    """What tells it from its like."""
+    """What distinguishes it from others of its signature."""
     first_try: float | None = None
     stamp: int = 0
     """Changes with every move, so that what a heap still holds of an earlier place is known."""
@@ -64,5 +64,5 @@ class QueuedPod:
 
     @property
     def group(self) -> Hashable:
-        """Those that are asked together."""
-        return self.likeness if self.likeness is not None else ("only", self.uid)
+        """The key of the pods that are asked together."""
+        return self.signature if self.signature is not None else ("only", self.uid)

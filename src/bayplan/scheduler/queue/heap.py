@@ -6,17 +6,17 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from bayplan.scheduler.queue.entry import Place, QueuedPod
+from bayplan.scheduler.queue.entry import QueuedPod, SubQueue
 
 Item = tuple[Any, int, int, QueuedPod]
 _SLACK = 64
 
 
 class Heap:
-    """The pods at one place, smallest key first."""
+    """The pods of one sub-queue, smallest key first."""
 
-    def __init__(self, place: Place, key: Callable[[QueuedPod], Any]) -> None:
-        self._place = place
+    def __init__(self, subqueue: SubQueue, key: Callable[[QueuedPod], Any]) -> None:
+        self._subqueue = subqueue
         self._key = key
         self._items: list[Item] = []
         self._size = 0
@@ -25,7 +25,7 @@ class Heap:
         return self._size
 
     def push(self, entry: QueuedPod) -> None:
-        """Take an entry that has just been moved to this place."""
+        """Take an entry that has just been moved to this sub-queue."""
         self._size += 1
         heapq.heappush(self._items, (self._key(entry), entry.number, entry.stamp, entry))
         if len(self._items) > 2 * self._size + _SLACK:
@@ -46,4 +46,4 @@ class Heap:
 
     def _is_here(self, item: Item) -> bool:
         entry = item[3]
-        return entry.place is self._place and entry.stamp == item[2]
+        return entry.subqueue is self._subqueue and entry.stamp == item[2]

@@ -1,9 +1,9 @@
 """What happens while pods are being decided, so that none of it is lost on them.
 
 A pod is refused by the cluster as it was when it was looked at. An event that comes between that
-look and the pod's return may be the very one that helps it, and nobody would tell it again. So
-events are kept for as long as a pod is in flight that left before them, and each pod, when it comes
-back refused, is asked about those since it left.
+look and the pod's return may be the very one that helps it, and would not come again. So events are
+kept for as long as a pod is in flight that left before them, and each pod, when it comes back
+refused, is asked about those since it left.
 """
 
 from __future__ import annotations

@@ -1,47 +1,47 @@
-"""The places of the queue: who is active, resting or waiting, and who is next at each.
+"""The sub-queues: active, back-off and unschedulable pods, and which is next in each.
 
-An entry is at one place at a time. Those that wait are also kept in groups, by the plugins that
-refused them and by likeness, so that an event is asked about once a group, and found by their marks
-(claims) where an event is about these.
+An entry is in one sub-queue at a time. Unschedulable pods are also kept in groups, by the plugins
+that refused them and by signature, so that an event is asked about once a group, and found by their
+marks (claims) where an event is about these.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator
 
-from bayplan.base.pacing import doubled
+from bayplan.base.flowcontrol import exponential_delay
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.config import Backoff
-from bayplan.scheduler.queue.entry import Place, QueuedPod
+from bayplan.scheduler.queue.entry import QueuedPod, SubQueue
 from bayplan.scheduler.queue.heap import Heap
-from bayplan.scheduler.queue.judge import Plugins
+from bayplan.scheduler.queue.hints import Plugins
 
 LONGEST_WAIT = 300.0
 """Seconds after which a pod is tried even if nothing has happened that might help it."""
 Group = dict[str, QueuedPod]
 
 
-class Places:
-    """Moves entries from place to place."""
+class SubQueues:
+    """Moves entries between sub-queues."""
 
     def __init__(
         self,
-        likeness: Callable[[Pod], Hashable],
+        signature: Callable[[Pod], Hashable],
         marks: Callable[[Pod], Collection[str]],
         backoff: Backoff,
     ) -> None:
-        self._likeness = likeness
+        self._signature = signature
         self._marks = marks
         self._backoff = backoff
-        self._active = Heap(Place.ACTIVE, lambda entry: entry.order)
-        self._resting = Heap(Place.BACKOFF, self.rested_at)
-        self._refused = Heap(Place.BACKOFF, lambda entry: (self.rested_at(entry), entry.order))
-        self._waiting = Heap(Place.UNSCHEDULABLE, lambda entry: entry.since)
+        self._active = Heap(SubQueue.ACTIVE, lambda entry: entry.order)
+        self._resting = Heap(SubQueue.BACKOFF, self.rested_at)
+        self._refused = Heap(SubQueue.BACKOFF, lambda entry: (self.rested_at(entry), entry.order))
+        self._waiting = Heap(SubQueue.UNSCHEDULABLE, lambda entry: entry.since)
         self._groups: dict[Plugins, dict[Hashable, Group]] = {}
         self._marked: dict[str, Group] = {}
-        self.counts = dict.fromkeys(Place, 0)
+        self.counts = dict.fromkeys(SubQueue, 0)
         self.arrived: list[QueuedPod] = []
-        """Those that came to be held, in the order in which they came."""
+        """The pods that came to be held, in the order in which they came."""
 
     def first_active(self) -> QueuedPod | None:
         """The active entry that is next."""
@@ -62,7 +62,7 @@ class Places:
         return entry if entry is not None and entry.since + LONGEST_WAIT <= now else None
 
     def next_due(self) -> float | None:
-        """When somebody will have rested or waited long enough; None if nobody."""
+        """Return when the next back-off or wait is over; None if there is none."""
         times = []
         if (first := self._resting.first()) is not None:
             times.append(self.rested_at(first))
@@ -75,34 +75,34 @@ class Places:
         tries = entry.failures or entry.refusals
         if not tries:
             return entry.since
-        return entry.since + doubled(self._backoff.initial, self._backoff.most, tries - 1)
+        return entry.since + exponential_delay(self._backoff.initial, self._backoff.most, tries - 1)
 
     def groups(self) -> Iterator[tuple[Plugins, dict[Hashable, Group]]]:
-        """Those who wait, by the plugins that refused them and by likeness."""
+        """Return unschedulable pods by the plugins that refused them and by signature."""
         return iter(self._groups.items())
 
     def marked(self, marks: Collection[str], group: Group) -> list[QueuedPod]:
-        """Those of a group that have one of these marks, in the group's order."""
+        """Return the pods of a group that have one of these marks, in the group's order."""
         found = {uid for mark in marks for uid in self._marked.get(mark, ()) if uid in group}
         return sorted((group[uid] for uid in found), key=lambda entry: entry.number)
 
     def enter(self, entry: QueuedPod) -> None:
-        """Put an entry where it says it is."""
+        """Put an entry into its sub-queue."""
         entry.stamp += 1
-        self.counts[entry.place] += 1
-        match entry.place:
-            case Place.ACTIVE:
-                entry.likeness = self._likeness(entry.pod)
+        self.counts[entry.subqueue] += 1
+        match entry.subqueue:
+            case SubQueue.ACTIVE:
+                entry.signature = self._signature(entry.pod)
                 self._active.push(entry)
-            case Place.HELD:
-                entry.likeness = self._likeness(entry.pod)
+            case SubQueue.HELD:
+                entry.signature = self._signature(entry.pod)
                 self.arrived.append(entry)
-            case Place.BACKOFF:
+            case SubQueue.BACKOFF:
                 self._resting.push(entry)
                 if not entry.failures:
                     self._refused.push(entry)
-            case Place.UNSCHEDULABLE:
-                entry.likeness = self._likeness(entry.pod)
+            case SubQueue.UNSCHEDULABLE:
+                entry.signature = self._signature(entry.pod)
                 self._waiting.push(entry)
                 groups = self._groups.setdefault(entry.plugins, {})
                 groups.setdefault(entry.group, {})[entry.uid] = entry
@@ -113,16 +113,16 @@ class Places:
                 pass
 
     def leave(self, entry: QueuedPod) -> None:
-        """Take an entry from where it says it is; call this before it changes."""
-        self.counts[entry.place] -= 1
-        match entry.place:
-            case Place.ACTIVE:
+        """Take an entry from its sub-queue; call this before it changes."""
+        self.counts[entry.subqueue] -= 1
+        match entry.subqueue:
+            case SubQueue.ACTIVE:
                 self._active.left()
-            case Place.BACKOFF:
+            case SubQueue.BACKOFF:
                 self._resting.left()
                 if not entry.failures:
                     self._refused.left()
-            case Place.UNSCHEDULABLE:
+            case SubQueue.UNSCHEDULABLE:
                 self._waiting.left()
                 self._leave_group(entry)
             case _:

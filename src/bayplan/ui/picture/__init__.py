@@ -1,1 +1,1 @@
-"""The picture: rows of the page's tables, computed from a snapshot and kept as it changes."""
+"""The rows of the page's tables, computed from a snapshot and updated as it changes."""

@@ -1,4 +1,4 @@
-"""The last events of a cluster, as the page lists them."""
+"""The latest events of a cluster."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from bayplan.kube.events import Event
 from bayplan.ui import texts
 from bayplan.ui.tables import Row, Tables
 
-MOST = 500
-"""So many events are shown; of more, the latest."""
+MAX_EVENTS = 500
+"""Maximum number of events that are shown."""
 
 
 class Events:
-    """The latest events, whatever order they come in."""
+    """The latest events, in any order of arrival."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._known: dict[str, str] = {}
-        """By event when it was last seen."""
+        """By event, when it was last observed."""
 
     def put(self, event: Event) -> None:
-        """An event is told, or told again."""
+        """Add or update an event."""
         row = event_row(event)
         self._known[event.key] = str(row[1])
         self._tables.set("events", row)
-        if len(self._known) > MOST * 2:
+        if len(self._known) > MAX_EVENTS * 2:
             self.trim()
 
     def drop(self, key: str) -> None:
-        """An event is forgotten by the cluster, and so here."""
+        """Remove an event that was deleted."""
         if self._known.pop(key, None) is not None:
             self._tables.drop("events", texts.identity(key))
 
     def trim(self) -> None:
-        """Keep the latest."""
-        if len(self._known) <= MOST:
+        """Remove all but the latest events."""
+        if len(self._known) <= MAX_EVENTS:
             return
-        kept = set(nlargest(MOST, self._known, key=lambda key: (self._known[key], key)))
+        kept = set(nlargest(MAX_EVENTS, self._known, key=lambda key: (self._known[key], key)))
         for key in [one for one in self._known if one not in kept]:
             self.drop(key)
 
 
 def event_row(event: Event) -> Row:
-    """An event, whichever of the two APIs wrote it."""
+    """Return the row of an event of either API."""
     about, series = event.regarding, event.series
     last = series.last_observed_time if series is not None else event.deprecated_last_timestamp
     when = last or event.event_time or event.metadata.creation_timestamp or ""

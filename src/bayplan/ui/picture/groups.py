@@ -1,8 +1,8 @@
-"""Node groups as quays: which node is of which, how large each is and may be, what is on its way.
+"""Node groups: their nodes, sizes, limits and upcoming nodes.
 
-A cloud that can be asked says it best; then what somebody declared in a file; then the status that
-an autoscaler writes, which names groups but not their nodes; at last the labels by which clouds
-mark the nodes of a pool. What each group's row rests on is said in it.
+Sources in order of preference: the cloud provider, a file with declared groups, the status
+ConfigMap of an autoscaler, which has groups but not their nodes, and the labels by which clouds
+mark the nodes of a pool. The row of a group names its source.
 """
 
 from __future__ import annotations
@@ -33,71 +33,71 @@ POOL_LABELS = (
 )
 """Labels by which clouds mark the nodes of a pool."""
 POOL_ANNOTATIONS = ("cluster.x-k8s.io/owner-name",)
-"""The same for Cluster API, which names the set that made a node's machine."""
-SPEAKERS = ("cloud", "declared", "status")
-"""Who may say something of groups, the best first."""
-MOST_GHOSTS = 200
-"""So many nodes on their way are drawn for a group; the others are counted."""
+"""The same for Cluster API: the owner of a node's machine."""
+SOURCES = ("cloud", "declared", "status")
+"""The sources of node groups, the preferred first."""
+MAX_UPCOMING = 200
+"""Maximum number of upcoming nodes of a group that are drawn; the others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """What somebody says of a group; None is what is not said."""
+    """What a source knows of a group; None is unknown."""
 
     id: str
     source: str
-    """Who says it."""
+    """The name of the source."""
     min: int | None = None
     max: int | None = None
     target: int | None = None
     price: float | None = None
-    """Of a node, an hour."""
+    """The price of a node an hour."""
     selector: Mapping[str, str] = field(default_factory=dict)
     """Labels that its nodes have."""
     template: TemplateNodeInfo | None = None
-    """What its next node will be."""
+    """The template of its next node."""
     instances: Mapping[str, bool] | None = None
-    """By provider ID its instances, and whether each is still on its way."""
+    """By provider ID its instances, and whether each is still being created."""
 
 
 class Groups:
-    """All groups, with their nodes and ghosts."""
+    """All node groups, with their nodes and upcoming nodes."""
 
     def __init__(self, tables: Tables, node_of: Callable[[str], Node | None]) -> None:
         self._tables = tables
         self._node_of = node_of
-        self._said: dict[str, dict[str, GroupFacts]] = {}
-        """By who says it, the best first, and by group."""
+        self._by_source: dict[str, dict[str, GroupFacts]] = {}
+        """By source, the preferred first, and by group."""
         self._by_instance: dict[str, str] = {}
         self._of: dict[str, str] = {}
         self._nodes: defaultdict[str, set[str]] = defaultdict(set)
         self._pool_source: dict[str, str] = {}
         self._provider_ids: dict[str, str] = {}
-        self._ghosts: set[str] = set()
-        self._ghost_rails_drawn: set[str] = set()
+        self._upcoming_ids: set[str] = set()
+        self._drawn_rails: set[str] = set()
         self.dirty = True
 
-    def say(self, who: str, facts: Iterable[GroupFacts]) -> bool:
-        """Take all that one source says of groups; whether nodes may be of other groups now."""
-        said = {one.id: one for one in facts}
-        before = self._said.get(who, {})
-        if said == before and who in self._said:
+    def update(self, source: str, facts: Iterable[GroupFacts]) -> bool:
+        """Replace the facts of a source; return whether nodes may have changed their groups."""
+        found = {one.id: one for one in facts}
+        before = self._by_source.get(source, {})
+        if found == before and source in self._by_source:
             return False
-        told = {**self._said, who: said}
-        self._said = {one: told[one] for one in SPEAKERS if one in told}
+        by_source = {**self._by_source, source: found}
+        self._by_source = {one: by_source[one] for one in SOURCES if one in by_source}
         known = {
             provider_id: group.id
-            for told in self._said.values()
-            for group in told.values()
+            for groups in self._by_source.values()
+            for group in groups.values()
             for provider_id in group.instances or ()
         }
-        moved = known != self._by_instance or _selectors(said) != _selectors(before)
+        moved = known != self._by_instance or _selectors(found) != _selectors(before)
         self._by_instance = known
         self.dirty = True
         return moved
 
     def assign(self, node: Node) -> str:
-        """The group of a node; empty if nobody says."""
+        """Return the group of a node; empty if it is unknown."""
         found, source = self._group_of(node)
         moved = self._of.get(node.name) != found
         if moved:
@@ -108,12 +108,12 @@ class Groups:
             self._pool_source[found], moved = source, True
         if self._provider_ids.get(node.name) != node.spec.provider_id:
             self._provider_ids[node.name], moved = node.spec.provider_id, True
-        if moved or self._ghosts:  # ghosts look like their fellows
+        if moved or self._upcoming_ids:  # upcoming nodes look like the others
             self.dirty = True
         return texts.identity(found)
 
     def forget(self, node: str) -> None:
-        """A node is gone."""
+        """Forget a deleted node."""
         self._provider_ids.pop(node, None)
         group = self._of.pop(node, None)
         if group is not None:
@@ -123,43 +123,43 @@ class Groups:
             self.dirty = True
 
     def write(self) -> None:
-        """Write the rows of groups, and their ghosts among the nodes."""
+        """Write the rows of groups and of their upcoming nodes."""
         self.dirty = False
-        ghosts: dict[str, Row] = {}
+        upcoming_rows: dict[str, Row] = {}
         rows = []
         for name in self._names():
             facts = self._facts(name)
             upcoming, count = self._upcoming(name, facts)
-            ghosts.update((str(row[0]), row) for row in upcoming)
+            upcoming_rows.update((str(row[0]), row) for row in upcoming)
             rows.append(self._row(name, facts, count))
         self._tables.replace("groups", rows)
-        for row in ghosts.values():
+        for row in upcoming_rows.values():
             self._tables.set("nodes", row)
-        for name in self._ghosts - ghosts.keys():
-            if self._is_ghost(name):
+        for name in self._upcoming_ids - upcoming_rows.keys():
+            if self._is_upcoming(name):
                 self._tables.drop("nodes", name)
-        self._ghosts = set(ghosts)
-        self._write_rails(ghosts)
+        self._upcoming_ids = set(upcoming_rows)
+        self._write_rails(upcoming_rows)
 
-    def ghosts(self) -> dict[str, list[str]]:
-        """By group the ids of its ghosts, as they are drawn."""
+    def upcoming_nodes(self) -> dict[str, list[str]]:
+        """Return the ids of the drawn upcoming nodes, by group."""
         found: dict[str, list[str]] = {}
-        for name in filter(self._is_ghost, self._ghosts):
+        for name in filter(self._is_upcoming, self._upcoming_ids):
             found.setdefault(str(self._tables["nodes"][name][1]), []).append(name)
         return {group: sorted(names) for group, names in found.items()}
 
-    def _is_ghost(self, name: str) -> bool:
-        """Whether a node of that name is drawn, and is not there yet."""
+    def _is_upcoming(self, name: str) -> bool:
+        """Return whether a drawn node is upcoming."""
         row = self._tables["nodes"].get(name)
         return row is not None and row[9] is True
 
     def _names(self) -> list[str]:
-        said = {name for told in self._said.values() for name in told}
+        said = {name for told in self._by_source.values() for name in told}
         return sorted((said | set(self._nodes)) - {""})
 
     def _facts(self, name: str) -> list[GroupFacts]:
-        """All that is said of a group, the best source first."""
-        return [told[name] for told in self._said.values() if name in told]
+        """Return the facts of a group, the preferred source first."""
+        return [told[name] for told in self._by_source.values() if name in told]
 
     def _row(self, name: str, facts: list[GroupFacts], upcoming: int) -> Row:
         size = len(self._nodes.get(name, ()))
@@ -178,7 +178,7 @@ class Groups:
         ]
 
     def _upcoming(self, name: str, facts: list[GroupFacts]) -> tuple[list[Row], int]:
-        """The ghosts of a group, and how many there are in all."""
+        """Return the rows of upcoming nodes of a group, and their number."""
         instances = next((one.instances for one in facts if one.instances is not None), None)
         if instances is not None:
             there = set(self._provider_ids.values())
@@ -189,25 +189,25 @@ class Groups:
             coming = [f"{name} upcoming {number + 1}" for number in range(min(missing, 10_000))]
         template = next((one.template for one in facts if one.template is not None), None)
         like = template.node if template is not None else self._sample(name)
-        return [_ghost(one, name, like) for one in coming[:MOST_GHOSTS]], len(coming)
+        return [_upcoming_row(one, name, like) for one in coming[:MAX_UPCOMING]], len(coming)
 
     def _sample(self, name: str) -> Node | None:
         nodes = self._nodes.get(name)
         return self._node_of(min(nodes)) if nodes else None
 
-    def _write_rails(self, ghosts: Mapping[str, Row]) -> None:
-        wanted = {str(row[0]): row for row in self._ghost_rails(ghosts)}
+    def _write_rails(self, upcoming_rows: Mapping[str, Row]) -> None:
+        wanted = {str(row[0]): row for row in self._upcoming_rails(upcoming_rows)}
         for row in wanted.values():
             self._tables.set("rails", row)
-        for name in self._ghost_rails_drawn - wanted.keys():
+        for name in self._drawn_rails - wanted.keys():
             there = self._tables["rails"].get(name)
             if there is not None and there[5] == TEMPLATE:
                 self._tables.drop("rails", name)
-        self._ghost_rails_drawn = set(wanted)
+        self._drawn_rails = set(wanted)
 
-    def _ghost_rails(self, ghosts: Mapping[str, Row]) -> Iterator[Row]:
-        for name, ghost in ghosts.items():
-            facts = self._facts(str(ghost[1]))
+    def _upcoming_rails(self, upcoming_rows: Mapping[str, Row]) -> Iterator[Row]:
+        for name, row in upcoming_rows.items():
+            facts = self._facts(str(row[1]))
             template = next((one.template for one in facts if one.template is not None), None)
             limits = csi_limits(template.csi_node) if template is not None else {}
             for driver, limit in sorted(limits.items()):
@@ -215,14 +215,14 @@ class Groups:
                 yield [rail, name, texts.name(driver), 0, limit, TEMPLATE, False]
 
     def _group_of(self, node: Node) -> tuple[str, str]:
-        """The group of a node, and the mark by which it was found if it is a pool's."""
+        """Return the group of a node, and the label by which it was found, if any."""
         by_instance = (
             self._by_instance.get(node.spec.provider_id) if node.spec.provider_id else None
         )
         if by_instance is not None:
             return by_instance, ""
         labels, annotations = node.metadata.labels, node.metadata.annotations
-        for told in self._said.values():
+        for told in self._by_source.values():
             for one in told.values():
                 if one.selector and one.selector.items() <= labels.items():
                     return one.id, ""
@@ -237,12 +237,12 @@ class Groups:
 
 TEMPLATE = "group template"
 STATE = "node.kubernetes.io/"
-"""What the keys of taints begin with that tell of a node's state, and of no other node's."""
+"""Prefix of taints that report the status of a node."""
 
 
-def _ghost(name: str, group: str, like: Node | None) -> Row:
-    """A node that is not there yet, drawn like its template or its fellows."""
-    row = node_row(like if like is not None else Node(), texts.identity(group), "on its way", ())
+def _upcoming_row(name: str, group: str, like: Node | None) -> Row:
+    """Return the row of an upcoming node, from its template or another node of the group."""
+    row = node_row(like if like is not None else Node(), texts.identity(group), "upcoming", ())
     row[0], row[3], row[4], row[9] = texts.identity(name), "Unknown", False, True
     row[5] = (
         [taint_text(one) for one in like.spec.taints if not one.key.startswith(STATE)]

@@ -1,4 +1,4 @@
-"""Which pods are of which group, so that a group that changes its queue finds its own."""
+"""The pods of each pod group, to update them when the group changes its queue."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bayplan.kube.pods import Pod
 from bayplan.queues.members import group_key_of
 
 
-class Members:
-    """The pods of groups, by their keys."""
+class PodGroupIndex:
+    """The pods of each pod group, by key."""
 
     def __init__(self, pods: Iterable[Pod]) -> None:
         self._index = NameIndex()
@@ -19,11 +19,11 @@ class Members:
             self.put(pod)
 
     def of(self, group: str) -> Iterable[str]:
-        """The pods of a group."""
+        """Return the pods of a group."""
         return self._index.of(group)
 
     def put(self, pod: Pod) -> None:
-        """A pod is there, or has changed."""
+        """Add or update a pod."""
         group = group_key_of(pod)
         if self._group_of.get(pod.key) != group:
             self.drop(pod.key)
@@ -31,7 +31,7 @@ class Members:
             self._index.add(group, pod.key)
 
     def drop(self, key: str) -> None:
-        """A pod is gone."""
+        """Remove a pod."""
         group = self._group_of.pop(key, None)
         if group is not None:
             self._index.discard(group, key)

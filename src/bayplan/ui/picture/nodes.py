@@ -1,10 +1,10 @@
-"""Nodes as the page draws them, and their rails: places to attach volumes, by driver."""
+"""Rows of nodes, and of their attach slots by driver ("rails")."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.volume_report import VolumeReport
 from bayplan.fit.volumes.identity import BY_PLUGIN_NAME, VolumeIdentity
 from bayplan.fit.volumes.limits import LimitSource
@@ -16,20 +16,20 @@ from bayplan.kube.resources import CPU, MEMORY, PODS
 from bayplan.ui import texts
 from bayplan.ui.tables import Row
 
-MOST_TAINTS = 20
-MOST_DRIVERS = 20
+MAX_TAINTS = 20
+MAX_DRIVERS = 20
 LARGEST = 1 << 53
-"""A number that every reader of JSON has exactly."""
+"""The largest integer that every JSON parser reads exactly."""
 
 
 def zone_of(node: Node) -> str:
-    """The zone that a node is in; empty if it does not say."""
+    """Return the zone of a node; empty if it is unknown."""
     labels = node.metadata.labels
     return texts.name(labels.get(ZONE) or labels.get(BETA_ZONE, ""))
 
 
 def node_row(node: Node, group: str, note: str, missing: Collection[str]) -> Row:
-    """A node that is there."""
+    """Return the row of an existing node."""
     allocatable = node.status.allocatable
     return [
         texts.identity(node.name),
@@ -37,40 +37,38 @@ def node_row(node: Node, group: str, note: str, missing: Collection[str]) -> Row
         zone_of(node),
         ready_of(node),
         node.spec.unschedulable,
-        [taint_text(one) for one in node.spec.taints[:MOST_TAINTS]],
+        [taint_text(one) for one in node.spec.taints[:MAX_TAINTS]],
         amount(allocatable.get(CPU), milli=True),
         amount(allocatable.get(MEMORY)),
         amount(allocatable.get(PODS)),
         False,
         texts.name(instance_type(node.metadata.labels)),
         texts.line(note),
-        [texts.name(one) for one in sorted(missing)[:MOST_DRIVERS]],
+        [texts.name(one) for one in sorted(missing)[:MAX_DRIVERS]],
     ]
 
 
 def ready_of(node: Node) -> str:
-    """What a node says of being ready; that it says nothing is a yes, as for a node in a dump that
-    was written by hand.
-    """
-    said = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
-    return said if said in {"True", "False"} else "Unknown"
+    """Return the status of the condition Ready; True if there is none, as in a handwritten dump."""
+    status = next((one.status for one in node.status.conditions if one.type == "Ready"), "True")
+    return status if status in {"True", "False"} else "Unknown"
 
 
 def taint_text(taint: Taint) -> str:
-    """A taint as kubectl writes it."""
+    """Return a taint in the format of kubectl."""
     value = f"={taint.value}" if taint.value else ""
     return texts.name(f"{taint.key}{value}:{taint.effect}")
 
 
 def amount(written: Quantity | None, *, milli: bool = False) -> int:
-    """A quantity as a number; what is not there is nothing."""
+    """Return a quantity as a number; zero if it is missing."""
     if written is None:
         return 0
     return min(quantity.milli_value(written) if milli else quantity.value(written), LARGEST)
 
 
 def rail_row(report: VolumeReport) -> Row:
-    """One driver's places on a node."""
+    """Return the row of a driver's attach slots on a node."""
     limit = report.limit
     return [
         texts.identity(f"{report.node} {report.driver}"),
@@ -83,14 +81,14 @@ def rail_row(report: VolumeReport) -> Row:
     ]
 
 
-def volumes_on(cluster: Cluster, node: str) -> Iterator[VolumeIdentity]:
-    """The volumes that the pods on a node use."""
+def volumes_on(cluster: ClusterState, node: str) -> Iterator[VolumeIdentity]:
+    """Yield the volumes of the pods on a node."""
     for record in cluster.pods.by_node.get(node, {}).values():
         yield from record.volumes
 
 
-def missing_drivers(cluster: Cluster, node: str, needed: Iterable[VolumeIdentity]) -> set[str]:
-    """The CSI drivers of those volumes that a node does not have."""
+def missing_drivers(cluster: ClusterState, node: str, needed: Iterable[VolumeIdentity]) -> set[str]:
+    """Return the CSI drivers of these volumes that are missing on a node."""
     csinode = cluster.csinodes.get(node)
     there = {one.name for one in csinode.spec.drivers} if csinode is not None else set()
     found: set[str] = set()
@@ -101,9 +99,10 @@ def missing_drivers(cluster: Cluster, node: str, needed: Iterable[VolumeIdentity
     return found
 
 
-def _is_csi(cluster: Cluster, volume: VolumeIdentity, driver: str) -> bool:
-    """Whether a node could have that driver at all; many classes name provisioners that are none,
-    and a plugin that is built in is never missing.
+def _is_csi(cluster: ClusterState, volume: VolumeIdentity, driver: str) -> bool:
+    """Return whether a driver is a CSI driver.
+
+    Many storage classes have provisioners that are none, and an in-tree plugin is never missing.
     """
     if driver in BY_PLUGIN_NAME:
         return False
@@ -112,14 +111,14 @@ def _is_csi(cluster: Cluster, volume: VolumeIdentity, driver: str) -> bool:
 
 
 def note_of(reports: Collection[VolumeReport]) -> str:
-    """What is wrong with a node's places."""
+    """Return the problems of a node's attach limits."""
     said = [
-        f"{one.used} volumes of {one.driver}, and the limit is {one.limit.count}"
+        f"{one.used} volumes of {one.driver}, limit {one.limit.count}"
         for one in reports
         if one.over
     ]
     said += [
-        f"{one.limit.detail} cannot be a limit"
+        f"{one.limit.detail} is not a valid attach limit"
         for one in reports
         if one.limit.source is LimitSource.UNREADABLE
     ]

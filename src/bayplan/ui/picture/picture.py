@@ -1,9 +1,8 @@
-"""The picture of a cluster: every row of the page, kept as the cluster changes.
+"""The picture of a cluster: all rows of the page, updated as the cluster changes.
 
-Changes mark what has to be looked at again: a pod, a node. `work` looks at what is marked, for as
-long as it may; so one change costs that pod and its node, whatever the size of the cluster, and the
-first picture of a large one is drawn in slices between which others have their turn. Whatever was
-drawn too often does no harm, since only rows that differ are told.
+Changes mark pods and nodes as dirty. `work` draws what is dirty, within a time limit; so one change
+costs one pod and its node, whatever the size of the cluster, and the first picture of a large
+cluster is drawn in time slices. Drawing too often does no harm, since only changed rows are sent.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from bayplan.fit import Snapshot
-from bayplan.fit.events import Event as Change
+from bayplan.fit.hints import ClusterEvent as Change
 from bayplan.fit.state.volume_report import node_volumes
 from bayplan.fit.volumes.identity import VolumeIdentity
 from bayplan.kube.events import Event
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import PodGroup
 from bayplan.kube.storage import (
     CSIDriver,
     CSINode,
@@ -31,11 +29,12 @@ from bayplan.kube.storage import (
     StorageClass,
     VolumeAttachment,
 )
+from bayplan.kube.volcano import PodGroup
 from bayplan.kube.workloads import PriorityClass
 from bayplan.ui import texts
 from bayplan.ui.picture.events import Events
 from bayplan.ui.picture.groups import Groups
-from bayplan.ui.picture.members import Members
+from bayplan.ui.picture.members import PodGroupIndex
 from bayplan.ui.picture.nodes import (
     missing_drivers,
     node_row,
@@ -44,32 +43,32 @@ from bayplan.ui.picture.nodes import (
     volumes_on,
     zone_of,
 )
+from bayplan.ui.picture.pending import PendingPodsTable
 from bayplan.ui.picture.pods import pod_row, queue_of, state_of, stuck_from
-from bayplan.ui.picture.waiting import Waiting
 from bayplan.ui.tables import Tables
 
 SLICE = 64
-"""So many rows are drawn between two looks at the clock."""
+"""Rows that are drawn between two checks of the time."""
 TRIGGERED = "TriggeredScaleUp"
-MOST_MEANT = 10_000
-"""Events tell of pods that may not be there any more; so many are kept before that is looked at."""
-_BOUGHT = re.compile(r"\{([^{}]{1,500}) \d+->\d+ \(max: \d+\)\}")
+MAX_TRIGGERS = 10_000
+"""Number of scale-up triggers that are kept before those of deleted pods are removed."""
+_SCALED_GROUP = re.compile(r"\{([^{}]{1,500}) \d+->\d+ \(max: \d+\)\}")
 _STORAGE = frozenset({CSIDriver, StorageClass, PersistentVolume})
-"""Kinds of which one may change what many pods' volumes are."""
+"""Kinds of which one object may affect the volumes of many pods."""
 
 
 class Picture:
-    """Keeps the tables of nodes, rails, pods, zones, groups and events as a snapshot changes."""
+    """Updates the tables of the page as a snapshot changes."""
 
     def __init__(self, snapshot: Snapshot, now: Callable[[], datetime]) -> None:
         self.snapshot = snapshot
         self.tables = Tables()
-        self.waiting = Waiting(snapshot, self.tables)
+        self.pending = PendingPodsTable(snapshot, self.tables)
         self.events = Events(self.tables)
         self.groups = Groups(self.tables, snapshot.cluster.node_named)
         self.pod_groups: dict[str, PodGroup] = {}
-        self._members: Members | None = None
-        """Of which group pods are, once there are groups."""
+        self._members: PodGroupIndex | None = None
+        """The pods of pod groups, once there are any."""
         self._cluster = snapshot.cluster
         self._now = now
         self._pods: dict[str, None] = {}
@@ -80,39 +79,39 @@ class Picture:
         self._zone_of: dict[str, str] = {}
         self._starting: list[tuple[datetime, str]] = []
         self._stuck_from: dict[str, datetime] = {}
-        """The same by pod, so that none is in there again each time that it is told of."""
+        """The same by pod, so that none is added twice."""
         self._wanted: Counter[VolumeIdentity] = Counter()
         self._wanted_by: dict[str, tuple[VolumeIdentity, ...]] = {}
         self._wanted_drawn: frozenset[VolumeIdentity] = frozenset()
-        self._meant: dict[str, str] = {}
-        """By pod the group that was bought from for it."""
+        self._triggered: dict[str, str] = {}
+        """By pod, the node group that was scaled up for it."""
         self._upcoming: dict[str, str] = {}
-        """By pod the ghost that it is meant for."""
+        """By pod, the upcoming node for it."""
         self.all()
 
-    # -- what has to be drawn ------------------------------------------------------------------
+    # -- changes ------------------------------------------------------------------
 
     def all(self) -> None:
-        """Draw everything anew."""
+        """Mark everything as dirty."""
         self._pods.update(dict.fromkeys(self._cluster.pods.by_key))
         self.all_nodes()
 
     def all_nodes(self) -> None:
-        """Draw every node anew."""
+        """Mark every node as dirty."""
         self._nodes.update(dict.fromkeys(self._cluster.slots.by_name))
 
     def hear(self, change: Change) -> None:
-        """The snapshot shows a change."""
+        """Handle a change of the snapshot."""
         kind = change.kind
         if kind is Pod:
             self._pods[change.key] = None
             if _is_nominated(change.before) or _is_nominated(change.after):
-                self.waiting.stir()
+                self.pending.mark_changed()
             return
         if kind is Node:
             self._nodes[change.key] = None
             return
-        self.waiting.stir()
+        self.pending.mark_changed()
         if kind is CSINode:
             self._hear_csinode(change)
         elif kind is PersistentVolumeClaim:
@@ -125,39 +124,39 @@ class Picture:
             self._pods.update(dict.fromkeys(self._cluster.pods.by_key))
 
     def put_pod_group(self, group: PodGroup | None, key: str) -> None:
-        """A group of pods comes, changes or goes (None)."""
+        """Handle an added, changed or deleted (None) pod group."""
         before = self.pod_groups.pop(key, None)
         if group is not None:
             self.pod_groups[key] = group
         queues = {one.spec.queue if one is not None else None for one in (before, group)}
         if self._members is None:
-            self._members = Members(one.pod for one in self._cluster.pods.by_key.values())
+            self._members = PodGroupIndex(one.pod for one in self._cluster.pods.by_key.values())
         if len(queues) > 1:
             self._pods.update(dict.fromkeys(self._members.of(key)))
 
     def put_event(self, event: Event) -> None:
-        """An event is told."""
+        """Handle an event."""
         self.events.put(event)
         about = event.regarding
         if event.reason == TRIGGERED and about.kind == "Pod":
-            bought = _BOUGHT.search(event.note[:2000])
-            if bought is not None:
-                self._meant[f"{about.namespace}/{about.name}"] = bought[1]
+            scaled = _SCALED_GROUP.search(event.note[:2000])
+            if scaled is not None:
+                self._triggered[f"{about.namespace}/{about.name}"] = scaled[1]
                 self.groups.dirty = True
 
     def hold(self, held: dict[str, str]) -> None:
-        """Queues hold these pods back, and say why."""
-        before = self.waiting.held
-        self.waiting.held = held
+        """Set the pods that their queues do not admit, with the reasons."""
+        before = self.pending.held
+        self.pending.held = held
         changed = [key for key in before.keys() | held.keys() if before.get(key) != held.get(key)]
-        self._pods.update(dict.fromkeys(key for key in changed if key in self.waiting))
-        self.waiting.stir()
+        self._pods.update(dict.fromkeys(key for key in changed if key in self.pending))
+        self.pending.mark_changed()
 
     def _hear_csinode(self, change: Change) -> None:
         self._nodes[change.key] = None
         before, after = (_drivers(one) for one in (change.before, change.after))
         if before != after:
-            self.all_nodes()  # what was not known to be a CSI driver may be one now
+            self.all_nodes()  # an unknown driver may be a CSI driver now
 
     def _hear_of_storage(self, change: Change) -> None:
         storage = self._cluster.storage
@@ -173,7 +172,7 @@ class Picture:
     # -- drawing -------------------------------------------------------------------------------
 
     def work(self, goes_on: Callable[[], bool] = lambda: True) -> bool:
-        """Draw what has changed, for as long as it goes on; whether all is drawn."""
+        """Draw what is dirty while `goes_on()`; return whether everything is drawn."""
         self._note_usage()
         while self._pods or self._nodes:
             if not goes_on():
@@ -188,32 +187,32 @@ class Picture:
         return True
 
     def finish(self) -> None:
-        """Write what is drawn of many pods and nodes together."""
+        """Write the rows that depend on many pods and nodes."""
         if self.groups.dirty:
             self.groups.write()
-            self._mean_pods()
-        self.waiting.write()
+            self._assign_upcoming()
+        self.pending.write()
         self.events.trim()
 
     def tick(self) -> None:
-        """Look at pods that have been starting for too long by now."""
+        """Mark pods that have been starting for too long."""
         now = self._now()
         while self._starting and self._starting[0][0] <= now:
             key = heapq.heappop(self._starting)[1]
             self._stuck_from.pop(key, None)
             self._pods[key] = None
 
-    def settle(self) -> None:
-        """Draw all that is to be drawn, causes of waiting included, however long it takes."""
+    def draw_all(self) -> None:
+        """Draw everything, including the causes of pending pods, without a time limit."""
         self.tick()
-        while not self.work() or self.waiting.ask_one():
+        while not self.work() or self.pending.compute_one():
             pass
         self.finish()
         self.work()
         self.finish()
 
     def _note_usage(self) -> None:
-        """Nodes on which something is used otherwise than when this last looked."""
+        """Mark the nodes whose usage has changed since the last call."""
         cluster = self._cluster
         for log, seen in (
             (cluster.usage_changes, self._usage_seen),
@@ -229,7 +228,7 @@ class Picture:
                     self._nodes[names[slot]] = None
         self._usage_seen, self._nodes_seen = cluster.usage_changes.end, cluster.node_changes.end
         if cluster.usage_changes.is_long or cluster.node_changes.is_long:
-            cluster.tidy()  # where nobody waits, nobody else does it
+            cluster.trim()  # without pending pods nothing else does it
 
     def _draw_pod(self, key: str) -> None:
         record = self._cluster.pods.by_key.get(key)
@@ -241,9 +240,9 @@ class Picture:
         pod, waits = record.pod, not record.node and not record.pod.is_terminating
         state = state_of(pod, record.node, self._now())
         if waits:
-            self.waiting.put(record)
+            self.pending.put(record)
         else:
-            self.waiting.drop(key)
+            self.pending.drop(key)
         self._want(key, record.volumes if waits else ())
         if not waits and self._upcoming.pop(key, None) is not None:
             self.groups.dirty = True
@@ -261,22 +260,22 @@ class Picture:
     def _forget_pod(self, key: str) -> None:
         if self._members is not None:
             self._members.drop(key)
-        self.waiting.drop(key)
+        self.pending.drop(key)
         self._want(key, ())
-        self._meant.pop(key, None)
+        self._triggered.pop(key, None)
         self._upcoming.pop(key, None)
         self.tables.drop("pods", texts.identity(key))
 
     def _want(self, key: str, volumes: tuple[VolumeIdentity, ...]) -> None:
-        """Count the drivers that pods without a node ask for."""
+        """Count the drivers that pending pods need."""
         for one in self._wanted_by.pop(key, ()):
-            like = _like(one)
-            self._wanted[like] -= 1
-            if not self._wanted[like]:
-                del self._wanted[like]
+            driver = _driver_of(one)
+            self._wanted[driver] -= 1
+            if not self._wanted[driver]:
+                del self._wanted[driver]
         if volumes:
             self._wanted_by[key] = volumes
-            self._wanted.update(map(_like, volumes))
+            self._wanted.update(map(_driver_of, volumes))
 
     def _look_at_wanted(self) -> None:
         wanted = frozenset(self._wanted)
@@ -328,24 +327,28 @@ class Picture:
                 else:
                     self.tables.set("zones", [one])
 
-    def _mean_pods(self) -> None:
-        """Share the pods that a group was bought from for among the ghosts of that group."""
-        meant: dict[str, str] = {}
-        ghosts = self.groups.ghosts()
-        if len(self._meant) > MOST_MEANT:  # most of them are long gone
-            self._meant = {pod: one for pod, one in self._meant.items() if pod in self.waiting}
+    def _assign_upcoming(self) -> None:
+        """Distribute pods that triggered a scale-up over the upcoming nodes of the group."""
+        assigned: dict[str, str] = {}
+        upcoming = self.groups.upcoming_nodes()
+        if len(self._triggered) > MAX_TRIGGERS:  # most of them were deleted long ago
+            self._triggered = {
+                pod: one for pod, one in self._triggered.items() if pod in self.pending
+            }
         by_group: dict[str, list[str]] = {}
-        for pod, group in self._meant.items():
-            if pod in self.waiting and texts.identity(group) in ghosts:
+        for pod, group in self._triggered.items():
+            if pod in self.pending and texts.identity(group) in upcoming:
                 by_group.setdefault(texts.identity(group), []).append(pod)
         for group, pods in by_group.items():
-            names = ghosts[group]
+            names = upcoming[group]
             each = -(-len(pods) // len(names))
-            meant.update((pod, names[number // each]) for number, pod in enumerate(sorted(pods)))
+            assigned.update((pod, names[number // each]) for number, pod in enumerate(sorted(pods)))
         changed = [
-            k for k in meant.keys() | self._upcoming.keys() if meant.get(k) != self._upcoming.get(k)
+            k
+            for k in assigned.keys() | self._upcoming.keys()
+            if assigned.get(k) != self._upcoming.get(k)
         ]
-        self._upcoming = meant
+        self._upcoming = assigned
         self._pods.update(dict.fromkeys(changed))
 
 
@@ -353,8 +356,8 @@ def _is_nominated(pod: KubeObject | None) -> bool:
     return isinstance(pod, Pod) and bool(pod.status.nominated_node_name)
 
 
-def _like(volume: VolumeIdentity) -> VolumeIdentity:
-    """What of a volume says which driver it needs."""
+def _driver_of(volume: VolumeIdentity) -> VolumeIdentity:
+    """Return the part of a volume that determines its driver."""
     return VolumeIdentity(volume.driver, "", volume.plugin, volume.is_certainly_csi)
 
 

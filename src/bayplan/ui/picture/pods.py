@@ -1,4 +1,4 @@
-"""Pods as the page draws them: where, how large, whose, and how they stand."""
+"""Rows of pods."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from datetime import datetime, timedelta
 
 from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.pods import Pod
-from bayplan.kube.queueing import GROUP_NAME_ANNOTATIONS, QUEUE_NAME_ANNOTATIONS, PodGroup
 from bayplan.kube.resources import CPU, MEMORY
 from bayplan.kube.times import read_time
+from bayplan.kube.volcano import GROUP_NAME_ANNOTATIONS, QUEUE_NAME_ANNOTATIONS, PodGroup
 from bayplan.queues.members import group_key_of, queue_name_of
 from bayplan.ui import texts
 from bayplan.ui.tables import Row
 
 STUCK_AFTER = timedelta(minutes=5)
-"""A pod that has had its node for longer, and does not run, is stuck."""
+"""A bound pod that does not run after this time is stuck."""
 SCHEDULED = "PodScheduled"
 
 
 def pod_row(record: PodRecord, priority: int, state: str, queue: str, upcoming: str) -> Row:
-    """A pod that has not ended."""
+    """Return the row of a pod that has not ended."""
     pod, requests = record.pod, record.signature.requests
     return [
         texts.identity(record.key),
@@ -38,13 +38,13 @@ def pod_row(record: PodRecord, priority: int, state: str, queue: str, upcoming: 
 
 
 def owner_of(pod: Pod) -> str:
-    """`Kind name` of what manages a pod; empty if nothing does."""
+    """Return `Kind name` of the controller of a pod; empty if it has none."""
     owner = pod.metadata.controller
     return texts.name(f"{owner.kind} {owner.name}") if owner is not None else ""
 
 
 def state_of(pod: Pod, node: str, now: datetime) -> str:
-    """How a pod stands, in a word."""
+    """Return the state of a pod."""
     if pod.is_terminating:
         return "leaving"
     if not node:
@@ -56,15 +56,15 @@ def state_of(pod: Pod, node: str, now: datetime) -> str:
 
 
 def stuck_from(pod: Pod) -> datetime | None:
-    """When a pod that has a node and does not run is stuck; None if nobody says since when."""
+    """Return the time from which a bound pod counts as stuck; None if it is unknown."""
     began = [one.last_transition_time for one in pod.status.conditions if one.type == SCHEDULED]
-    said = (*began, pod.status.start_time, pod.metadata.creation_timestamp)
-    since = next((moment for one in said if (moment := read_time(one)) is not None), None)
+    times = (*began, pod.status.start_time, pod.metadata.creation_timestamp)
+    since = next((moment for one in times if (moment := read_time(one)) is not None), None)
     return since + STUCK_AFTER if since is not None else None
 
 
 def queue_of(pod: Pod, groups: Mapping[str, PodGroup]) -> str:
-    """The queue that a pod is of; empty if it has nothing to do with queues."""
+    """Return the queue of a pod; empty if it has none."""
     group = groups.get(group_key_of(pod)) if groups else None
     if group is not None:
         return texts.name(group.spec.queue)

@@ -1,6 +1,6 @@
-"""What an autoscaler writes of itself: Cluster Autoscaler's status ConfigMap, ours or theirs.
+"""The status ConfigMap of an autoscaler, Cluster Autoscaler's or ours.
 
-It comes from a cluster, and may hold anything: what cannot be read says nothing.
+It is untrusted input: invalid fields are ignored.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 NAMESPACE, NAME = "kube-system", "cluster-autoscaler-status"
 SOURCE = "autoscaler status"
-LONGEST = 1 << 20
+MAX_LENGTH = 1 << 20
 """No ConfigMap is larger."""
-MOST_GROUPS = 2000
+MAX_GROUPS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    """What is read of a status."""
+class AutoscalerStatus:
+    """The fields of a status that are shown."""
 
     time: str = ""
     message: str = ""
@@ -36,8 +36,8 @@ class Status:
     groups: tuple[Mapping[str, object], ...] = ()
 
     @classmethod
-    def of(cls, config_map: Mapping[str, object]) -> Status:
-        """The status in a ConfigMap."""
+    def of(cls, config_map: Mapping[str, object]) -> AutoscalerStatus:
+        """Parse the status in a ConfigMap."""
         plain = _plain(_text(_section(config_map, "data").get("status")))
         wide, groups = _section(plain, "clusterWide"), plain.get("nodeGroups")
         return cls(
@@ -45,13 +45,13 @@ class Status:
             _text(plain.get("message")),
             _text(_section(wide, "scaleUp").get("status")),
             _text(_section(wide, "scaleDown").get("status")),
-            tuple(one for one in groups[:MOST_GROUPS] if isinstance(one, dict))
+            tuple(one for one in groups[:MAX_GROUPS] if isinstance(one, dict))
             if isinstance(groups, list)
             else (),
         )
 
     def facts(self) -> Iterator[GroupFacts]:
-        """The groups that it names."""
+        """Yield the facts of its groups."""
         for one in self.groups:
             health = _section(one, "health")
             if name := _text(one.get("name")):
@@ -64,14 +64,14 @@ class Status:
                 )
 
     def row(self, steps: list[JsonValue]) -> Row:
-        """The last plan, as far as a status tells of it."""
+        """Return the last plan, as far as the status has it."""
         backoff = [
             f"{_text(one.get('name'))}: backing off"
             for one in self.groups
             if _section(one, "scaleUp").get("status") == "Backoff"
         ]
-        said = [f"scale-up: {self.scale_up}", f"scale-down: {self.scale_down}", self.message]
-        note = "; ".join(one for one in (*said, *backoff) if one and not one.endswith(": "))
+        parts = [f"scale-up: {self.scale_up}", f"scale-down: {self.scale_down}", self.message]
+        note = "; ".join(one for one in (*parts, *backoff) if one and not one.endswith(": "))
         return [
             "last",
             "Last plan",
@@ -85,8 +85,8 @@ class Status:
 
 
 def _plain(text: str) -> Mapping[str, object]:
-    if not text or len(text) > LONGEST or "&" in text or "*" in text:
-        return {}  # nothing is told by reference there, and references can be made to explode
+    if not text or len(text) > MAX_LENGTH or "&" in text or "*" in text:
+        return {}  # a status has no aliases, and aliases can be used to exhaust memory
     try:
         found = yaml.load(text, Loader=yaml.CSafeLoader)
     except (yaml.YAMLError, ValueError, RecursionError):

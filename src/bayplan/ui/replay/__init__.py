@@ -1,1 +1,1 @@
-"""Recordings on the page: any moment of them, what follows from there, and a time line."""
+"""Recordings on the page: the state at any time, the changes after it, and a timeline."""

@@ -1,4 +1,4 @@
-"""The time line of a recording: what happened when, and how many there were, read in one pass."""
+"""The timeline of a recording: events and counts over time, read in one pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from bayplan.recordings import Change, Recording
+from bayplan.recordings import RecordedChange, Recording
 from bayplan.ui import texts
 from bayplan.ui.picture.events import event_row
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 POINTS = 500
 MARKS = 500
-_WORTH = {"scale-up": 0, "scale-down": 1, "warning": 3, "queue": 3, "node": 2}
-"""Which marks are kept first where there are too many."""
+_PRIORITY = {"scale-up": 0, "scale-down": 1, "warning": 3, "queue": 3, "node": 2}
+"""The priority of marks by kind, if there are too many."""
 _UP = frozenset({"ScaledUpGroup", "FailedToScaleUpGroup", "ScaleUpTimedOut"})
 _DOWN = frozenset({"ScaleDown", "ScaleDownEmpty"})
 
 
-class Mark(NamedTuple):
-    """Something that happened."""
+class TimelineMark(NamedTuple):
+    """An event on the timeline."""
 
     at: float
     kind: str
     text: str
 
 
-class Timeline:
-    """Counts what a recording tells."""
+class ReplayTimeline:
+    """Reads the timeline of a recording."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -41,12 +41,12 @@ class Timeline:
         self._running: set[str] = set()
         self._waiting: set[str] = set()
         self._nodes: set[str] = set()
-        self._told: set[str] = set()
-        self._marks: list[Mark] = []
+        self._seen_events: set[str] = set()
+        self._marks: list[TimelineMark] = []
         self._series: dict[str, list[JsonValue]] = {"running": [], "waiting": [], "nodes": []}
 
     def read(self) -> dict[str, JsonValue]:
-        """The whole of it, as the page is told."""
+        """Return the timeline in the format of the page."""
         for change in self._recording.after(0):
             while change.at > self._due and self._due <= self._recording.seconds:
                 self._sample()
@@ -70,7 +70,7 @@ class Timeline:
             self._series[name].append([at, len(there)])
         self._due += self._every
 
-    def _count(self, change: Change) -> None:
+    def _count(self, change: RecordedChange) -> None:
         obj, key = change.object, change.identity.key
         if change.identity.kind == "Pod":
             placed = isinstance(obj, Pod) and bool(obj.spec.node_name)
@@ -81,17 +81,17 @@ class Timeline:
             before = key in self._nodes
             _hold(self._nodes, key, there=isinstance(obj, Node))
             if before != (key in self._nodes):
-                word = "is gone" if before else "has come"
+                word = "was removed" if before else "was added"
                 self._mark(change.at, "node", f"node {key} {word}")
-        elif isinstance(obj, Event) and key not in self._told:
-            self._told.add(key)
+        elif isinstance(obj, Event) and key not in self._seen_events:
+            self._seen_events.add(key)
             for kind in _kinds(obj):
                 self._mark(change.at, kind, f"{event_row(obj)[4]}: {obj.note or obj.reason}")
 
     def _mark(self, at: float, kind: str, text: str) -> None:
         if at <= 0:
-            return  # it was so from the beginning
-        self._marks.append(Mark(round(at, 3), kind, texts.bounded(texts.line(text), 300)))
+            return  # it existed from the start
+        self._marks.append(TimelineMark(round(at, 3), kind, texts.bounded(texts.line(text), 300)))
         if len(self._marks) > MARKS * 4:
             self._marks = _kept(self._marks)
 
@@ -107,9 +107,9 @@ def _kinds(event: Event) -> Iterator[str]:
         yield "warning"
 
 
-def _kept(marks: list[Mark]) -> list[Mark]:
-    """As many as are shown: those that tell most, and of those the first."""
-    return sorted(marks, key=lambda one: (_WORTH[one.kind], one.at))[:MARKS]
+def _kept(marks: list[TimelineMark]) -> list[TimelineMark]:
+    """Return the marks that are shown: by priority, then by time."""
+    return sorted(marks, key=lambda one: (_PRIORITY[one.kind], one.at))[:MARKS]
 
 
 def _hold(keys: set[str], key: str, *, there: bool) -> None:

@@ -16,20 +16,20 @@ from urllib.request import Request, urlopen
 import pytest
 
 from bayplan.autoscaler.providers.aws import open_provider
-from bayplan.autoscaler.providers.aws.sdk import Limits, new_session
+from bayplan.autoscaler.providers.aws.sdk import AwsTimeouts, new_session
 from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.client import Client
 from bayplan.embedded.apiserver.config import PlaneConfig
-from bayplan.embedded.apiserver.plane import ControlPlane
+from bayplan.embedded.apiserver.controlplane import ControlPlane
 from bayplan.embedded.inprocess import in_process_client
 from bayplan.nodegroups import Provider
 from tests.autoscaler.providers.aws.account import REGION, Account
 from tests.autoscaler.providers.aws.wire import Wire, wired
-from tests.cloud.clouds import Clock
+from tests.embedded.cloud.clouds import Clock
 
 _RUNNING = re.compile(r"Running on (http://[0-9.]+:\d+)")
-LIMITS = Limits(connect=2.0, read=10.0, whole=30.0)
-HASTE = Limits(connect=2.0, read=0.5, whole=10.0)
+LIMITS = AwsTimeouts(connect=2.0, read=10.0, whole=30.0)
+HASTE = AwsTimeouts(connect=2.0, read=0.5, whole=10.0)
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +110,7 @@ class Opened:
         self._session = session
 
     def __call__(
-        self, *nodes: str, discovery: tuple[str, ...] = (), limits: Limits = LIMITS
+        self, *nodes: str, discovery: tuple[str, ...] = (), limits: AwsTimeouts = LIMITS
     ) -> Opening:
         options = ProviderOptions("aws", None, nodes, discovery)
         known = {"AWS_REGION": REGION}

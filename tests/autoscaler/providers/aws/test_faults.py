@@ -13,11 +13,11 @@ from aiohttp import web
 from bayplan.nodegroups import (
     InvalidRequestError,
     NodeGroupError,
+    NodeGroupNotFoundError,
     NodeRef,
-    NotFoundError,
+    ProviderUnavailableError,
     QuotaExceededError,
     RefusedError,
-    UnavailableError,
 )
 from tests.autoscaler.providers.aws.account import Account
 from tests.autoscaler.providers.aws.conftest import HASTE, Opened
@@ -55,13 +55,13 @@ async def test_what_stays_busy_is_given_up_and_nothing_is_forgotten(
     account.group(size=1)
     async with opened("0:4:workers") as provider:
         wire.fails(DESCRIBE, "Throttling")
-        with pytest.raises(UnavailableError, match="Throttling"):
+        with pytest.raises(ProviderUnavailableError, match="Throttling"):
             await opened.later(provider)
         assert await provider.target_size("workers") == 1
         assert len(await provider.instances("workers")) == 1
         del wire.troubles[DESCRIBE]
         wire.fails(RESIZE, "Throttling")
-        with pytest.raises(UnavailableError):
+        with pytest.raises(ProviderUnavailableError):
             await provider.increase("workers", 1)
         assert await provider.target_size("workers") == 1
         assert wire.asked.count(RESIZE) == 4
@@ -70,13 +70,13 @@ async def test_what_stays_busy_is_given_up_and_nothing_is_forgotten(
 @pytest.mark.parametrize(
     ("code", "status", "kind"),
     [
-        ("InternalFailure", 500, UnavailableError),
-        ("Whatever", 503, UnavailableError),
-        ("ScalingActivityInProgress", 400, UnavailableError),
+        ("InternalFailure", 500, ProviderUnavailableError),
+        ("Whatever", 503, ProviderUnavailableError),
+        ("ScalingActivityInProgress", 400, ProviderUnavailableError),
         ("LimitExceeded", 400, QuotaExceededError),
         ("ValidationError", 400, InvalidRequestError),
         ("AccessDenied", 403, RefusedError),
-        ("InvalidGroup.NotFound", 400, NotFoundError),
+        ("InvalidGroup.NotFound", 400, NodeGroupNotFoundError),
     ],
 )
 async def test_refusals_are_what_they_mean(
@@ -107,7 +107,7 @@ async def test_an_end_that_may_have_come_through_is_not_sent_twice(
         )
         wire.fails(END, "InternalFailure", 500)
         second = (await provider.instances("workers"))[1]
-        with pytest.raises(UnavailableError):
+        with pytest.raises(ProviderUnavailableError):
             await provider.delete_nodes("workers", [NodeRef(second.provider_id)])
         assert wire.asked.count(END) == 1
         await provider.refresh()
@@ -121,10 +121,10 @@ async def test_silence_is_waited_for_only_so_long(
     account.group(size=1)
     async with opened("0:4:workers", limits=HASTE) as provider:
         wire.hangs(RESIZE)
-        with pytest.raises(UnavailableError, match="AWS cannot be asked: ReadTimeoutError"):
+        with pytest.raises(ProviderUnavailableError, match="cannot call AWS: ReadTimeoutError"):
             await provider.increase("workers", 1)
         wire.hangs(DESCRIBE)
-        with pytest.raises(UnavailableError):
+        with pytest.raises(ProviderUnavailableError):
             await opened.later(provider)
         assert await provider.target_size("workers") == 1
 
@@ -133,7 +133,7 @@ async def test_nobody_there_is_told_as_that(
     account: Account, opened: Opened, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(UnavailableError, match="EndpointConnectionError"):
+    with pytest.raises(ProviderUnavailableError, match="EndpointConnectionError"):
         async with opened("0:4:workers"):
             pass
 
@@ -156,7 +156,7 @@ async def test_half_an_answer_is_none(
         wire.says(DESCRIBE, body)
         try:
             await opened.later(provider)
-        except UnavailableError:
+        except ProviderUnavailableError:
             assert await provider.target_size("workers") == 1
         else:
             assert await provider.groups() == []
@@ -195,7 +195,7 @@ async def test_pages_without_end_come_to_an_end(
         return web.Response(text=f"{body}</{DESCRIBE}Response>", content_type="text/xml")
 
     wire.troubles[DESCRIBE] = endless
-    with pytest.raises(UnavailableError, match=r"without end|did not answer"):
+    with pytest.raises(ProviderUnavailableError, match=r"more than 1000 pages|did not answer"):
         async with opened("0:4:workers"):
             pass
     assert count[0] <= 1001
@@ -208,13 +208,13 @@ async def test_a_group_that_vanishes_is_gone_in_the_next_round(
     account.group("other", size=1)
     async with opened("0:4:workers", "0:4:other") as provider:
         account.delete()
-        with pytest.raises(NotFoundError):
+        with pytest.raises(NodeGroupNotFoundError):
             await provider.increase("workers", 1)
         await opened.later(provider)
         assert [one.id for one in await provider.groups()] == ["other"]
         (problem,) = await provider.problems()
         assert problem.group == "workers"
-        with pytest.raises(NotFoundError, match="there are: other"):
+        with pytest.raises(NodeGroupNotFoundError, match="there are: other"):
             await provider.instances("workers")
 
 

@@ -8,7 +8,12 @@ from aiohttp import web
 from bayplan.autoscaler.providers.aws import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client
-from bayplan.nodegroups import GroupOptions, NodeGroup, NotFoundError, NotOfferedError
+from bayplan.nodegroups import (
+    CloudNodeGroup,
+    GroupOptions,
+    NodeGroupNotFoundError,
+    UnimplementedError,
+)
 from tests.autoscaler.providers.aws.account import IMAGE, TEMPLATE, Account
 from tests.autoscaler.providers.aws.conftest import Opened
 from tests.autoscaler.providers.aws.wire import Wire
@@ -45,10 +50,10 @@ async def test_groups_that_are_named_have_the_bounds_that_are_said(
     account.group("other")
     async with opened("0:4:workers") as provider:
         assert await provider.groups() == [
-            NodeGroup("workers", 0, 4, "Auto Scaling group in eu-west-1a, eu-west-1b")
+            CloudNodeGroup("workers", 0, 4, "Auto Scaling group in eu-west-1a, eu-west-1b")
         ]
         assert await provider.target_size("workers") == 2
-        with pytest.raises(NotFoundError, match="no node group 'other'"):
+        with pytest.raises(NodeGroupNotFoundError, match="no node group 'other'"):
             await provider.target_size("other")
 
 
@@ -94,11 +99,11 @@ async def test_many_groups_come_in_pages_and_are_asked_for_in_parts(
 @pytest.mark.parametrize(
     ("nodes", "discovery", "said"),
     [
-        ((), (), "give --nodes or --node-group-auto-discovery"),
+        ((), (), "set --nodes or --node-group-auto-discovery"),
         (("workers",), (), "--nodes 'workers': must be MIN:MAX:NAME"),
         (("1:x:workers",), (), "must be MIN:MAX:NAME"),
         (("3:2:workers",), (), "3 is more than 2"),
-        (("1:2:a", "1:3:a"), (), "a group is there twice"),
+        (("1:2:a", "1:3:a"), (), "a group is listed twice"),
         ((), ("mig:x",), "must be asg:tag=KEY"),
         ((), ("asg:tag=",), "must be asg:tag=KEY"),
         ((), ("asg:tag=a,,b",), "a tag has no key"),
@@ -117,7 +122,7 @@ async def test_without_a_region_nothing_can_be_asked(
 ) -> None:
     monkeypatch.delenv("AWS_REGION", raising=False)
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
-    with pytest.raises(ProviderOptionError, match="which region"):
+    with pytest.raises(ProviderOptionError, match="no region"):
         async with open_provider(ProviderOptions("aws", None, ("0:1:a",)), client, {}):
             pass
 
@@ -209,7 +214,7 @@ async def test_a_limit_that_cannot_be_read_is_told_and_nobody_counts_on_the_driv
     [
         ({f"{TEMPLATE}taint/a": "NoSchedule"}, ""),
         ({f"{TEMPLATE}taint/a": "x:Never"}, "the effect must be one of"),
-        ({f"{TEMPLATE}label/a": "b c"}, "this is no label"),
+        ({f"{TEMPLATE}label/a": "b c"}, "this is not a label"),
         ({f"{TEMPLATE}resources/cpu": "lots"}, "resources/cpu: 'lots'"),
         ({f"{TEMPLATE}autoscaling-options/scaledownunneededtime": "5"}, "needs a unit"),
     ],
@@ -223,7 +228,7 @@ async def test_tags_that_cannot_be_read_are_told(
         assert bool(found) == bool(said)
         assert said in "".join(found)
         if "effect" in said:
-            with pytest.raises(NotOfferedError, match="effect"):
+            with pytest.raises(UnimplementedError, match="effect"):
                 await provider.template("workers")
 
 
@@ -261,7 +266,7 @@ async def test_a_type_that_nobody_knows_offers_no_template(
     account.group(LaunchTemplate={"LaunchTemplateName": "odd", "Version": "$Latest"})
     async with opened("0:4:workers") as provider:
         assert len(await provider.groups()) == 1
-        with pytest.raises(NotOfferedError, match=r"m99\.huge"):
+        with pytest.raises(UnimplementedError, match=r"m99\.huge"):
             await provider.template("workers")
         assert await provider.gpu_types() == frozenset()
         assert await provider.gpu_label() == "k8s.amazonaws.com/accelerator"

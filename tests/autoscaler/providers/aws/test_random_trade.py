@@ -71,10 +71,10 @@ async def test_sizes_stay_within_bounds_and_only_those_go_who_were_meant(
 ) -> None:
     account.group(size=2, least=LEAST, most=MOST + 3)
     async with opened(f"{LEAST}:{MOST}:workers") as provider:
-        world = World(account, wire, provider, Random(seed))
+        view = World(account, wire, provider, Random(seed))
         for _ in range(20):
-            await world.step()
-        await world.mend()
+            await view.step()
+        await view.mend()
         await opened.later(provider)
         assert await provider.target_size("workers") == account.size()
         assert len(await provider.instances("workers")) == account.size()

@@ -7,7 +7,13 @@ import pytest
 from bayplan.autoscaler.providers.clusterapi import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.client import Client
-from bayplan.nodegroups import GroupOptions, NodeGroup, NotFoundError, NotOfferedError, Provider
+from bayplan.nodegroups import (
+    CloudNodeGroup,
+    GroupOptions,
+    NodeGroupNotFoundError,
+    Provider,
+    UnimplementedError,
+)
 from tests.autoscaler.providers.clusterapi.capi import (
     CAPACITY,
     GROUP,
@@ -41,7 +47,7 @@ async def test_deployments_sets_and_pools_with_a_maximum_are_groups(
     await capi.settle(boot=False)
     await listed(provider, WORKERS, "MachineSet/default/alone", "MachinePool/default/pool")
     (first, *_) = await provider.groups()
-    assert first == NodeGroup(WORKERS, 1, 7, "MachineDeployment workers (min: 1, max: 7)")
+    assert first == CloudNodeGroup(WORKERS, 1, 7, "MachineDeployment workers (min: 1, max: 7)")
     assert await provider.target_size(WORKERS) == 1
     assert await provider.problems() == []
 
@@ -53,17 +59,19 @@ async def test_what_is_paused_is_no_group_while_it_is(capi: Capi, provider: Prov
     await listed(provider)
     await capi.annotate("MachineDeployment", "workers", **{f"{GROUP}__paused": None})
     await listed(provider, WORKERS)
-    with pytest.raises(NotFoundError, match="no node group 'other'; there are: MachineDepl"):
+    with pytest.raises(
+        NodeGroupNotFoundError, match="no node group 'other'; there are: MachineDepl"
+    ):
         await provider.target_size("other")
 
 
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ({MAX: "many"}, f"{MAX}: 'many': this is no size"),
-        ({MIN: "-1"}, f"{MIN}: '-1': this is no size"),
+        ({MAX: "many"}, f"{MAX}: 'many': this is not a size"),
+        ({MIN: "-1"}, f"{MIN}: '-1': this is not a size"),
         ({MIN: "9"}, f"{MAX}: the minimum 9 is more than the maximum 5"),
-        ({MAX: "99999999999"}, "this is no size"),
+        ({MAX: "99999999999"}, "this is not a size"),
     ],
 )
 async def test_bounds_that_cannot_be_read_are_told_and_nothing_is_bought(
@@ -165,7 +173,7 @@ async def test_a_limit_that_cannot_be_read_is_told_and_left_out(client: Client) 
     [
         ({f"{CAPACITY}cpu": "lots", f"{CAPACITY}memory": "1Gi"}, f"{CAPACITY}cpu: 'lots'"),
         ({**SIZED, f"{CAPACITY}taints": "a=b:Never"}, "the effect must be one of"),
-        ({**SIZED, f"{CAPACITY}taints": "a b:NoSchedule"}, "this is no taint"),
+        ({**SIZED, f"{CAPACITY}taints": "a b:NoSchedule"}, "this is not a taint"),
         ({f"{CAPACITY}cpu": "0", f"{CAPACITY}memory": "1Gi"}, ""),
         ({}, ""),
     ],
@@ -177,7 +185,7 @@ async def test_a_template_that_would_promise_too_much_is_not_offered(
     await capi.install()
     await capi.make("MachineDeployment", "workers", 0, said)
     async with opened(capi) as provider:
-        with pytest.raises(NotOfferedError):
+        with pytest.raises(UnimplementedError):
             await provider.template(WORKERS)
         found = [one.text for one in await provider.problems()]
         assert (found == []) == (not problem)
@@ -261,7 +269,7 @@ async def test_a_choice_that_cannot_be_read_is_refused(client: Client, spec: str
 
 
 async def test_another_group_of_the_api_has_other_words(client: Client) -> None:
-    with pytest.raises(ProviderOptionError, match=r"test.k8s.io is not served there"):
+    with pytest.raises(ProviderOptionError, match=r"test.k8s.io is not served"):
         async with opened(Capi(client), CAPI_GROUP="test.k8s.io"):
             pass
     with pytest.raises(ProviderOptionError, match="--nodes"):

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from bayplan.base.clock import LoopClock
 from bayplan.client import Access, Client, merge
 from bayplan.embedded.apiserver.config import PlaneConfig
-from bayplan.embedded.apiserver.plane import ControlPlane
+from bayplan.embedded.apiserver.controlplane import ControlPlane
 from bayplan.embedded.apiserver.request import ADMIN
 from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.lab import run_virtually
-from bayplan.nodegroups import NodeGroupError, NodeRef, Provider, UnavailableError
+from bayplan.nodegroups import NodeGroupError, NodeRef, Provider, ProviderUnavailableError
 from tests.autoscaler.providers.clusterapi.capi import DELETE, MAX, MIN, NAMESPACE, Capi
 from tests.autoscaler.providers.clusterapi.opened import opened, seen
 from tests.scheduler.faults.wire import Fault, FaultyWire, How, Plan, Target
@@ -91,7 +91,7 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def view() -> AsyncIterator[World]:
     clock = LoopClock()
     plane = ControlPlane(PlaneConfig(clock=clock, rng=Random(1)))
     await plane.start()
@@ -124,7 +124,7 @@ def test_sizes_stay_within_bounds_and_only_those_go_who_were_meant(
     taken: list[tuple[str, int]],
 ) -> None:
     async def live() -> None:
-        async with world() as made:
+        async with view() as made:
             for what, count in taken:
                 await made.step(what, count)
             made.plan.faults = []
@@ -137,16 +137,16 @@ def test_sizes_stay_within_bounds_and_only_those_go_who_were_meant(
 @pytest.mark.virtual
 @pytest.mark.parametrize("how", [How.CUT, How.FAILED])
 async def test_a_purchase_whose_answer_is_lost_is_not_made_twice(how: How) -> None:
-    async with world() as made:
+    async with view() as made:
         made.plan.faults = [Fault(how, Target("PATCH", "scale"))]
-        with suppress(UnavailableError):
+        with suppress(ProviderUnavailableError):
             await made.provider.increase(WORKERS, 1)
         assert await made.capi.replicas("MachineDeployment", "workers") == 3
 
 
 @pytest.mark.virtual
 async def test_marks_are_taken_back_if_the_size_cannot_be_written() -> None:
-    async with world() as made:
+    async with view() as made:
         first, *_ = await made.provider.instances(WORKERS)
         made.plan.faults = [Fault(How.REFUSED, Target("PATCH", "scale"), code=403)]
         with pytest.raises(NodeGroupError):
@@ -159,9 +159,9 @@ async def test_marks_are_taken_back_if_the_size_cannot_be_written() -> None:
 
 @pytest.mark.virtual
 async def test_an_outage_is_told_and_what_was_known_stays() -> None:
-    async with world() as made:
+    async with view() as made:
         made.plan.faults = [Fault(How.UNREACHABLE, Target())]
-        with pytest.raises(UnavailableError):
+        with pytest.raises(ProviderUnavailableError):
             await made.provider.increase(WORKERS, 1)
         assert await made.provider.target_size(WORKERS) == 2
         assert len(await made.provider.instances(WORKERS)) == 2
@@ -170,8 +170,8 @@ async def test_an_outage_is_told_and_what_was_known_stays() -> None:
 
 @pytest.mark.virtual
 async def test_a_management_cluster_that_never_answers_is_told_in_time() -> None:
-    async with world() as made:
+    async with view() as made:
         made.plan.faults = [Fault(How.UNREACHABLE, Target("", "machinesets"))]
-        with pytest.raises(UnavailableError, match="Cluster API's objects cannot be read"):
+        with pytest.raises(ProviderUnavailableError, match="Cluster API's objects cannot be read"):
             async with opened(Capi(made.faulty)):
                 pass

@@ -15,12 +15,12 @@ from bayplan.autoscaler.providers.registry import open_provider
 from bayplan.client import Client, Untyped, merge
 from bayplan.client.errors import InvalidError
 from bayplan.nodegroups import Provider
-from bayplan.nodegroups.externalgrpc.server import Places, serve
+from bayplan.nodegroups.externalgrpc.server import ListenAddresses, serve
 from tests.admission.manifests import CRDS, documents
 from tests.autoscaler.providers.declared.test_overlay import limits
 from tests.autoscaler.providers.waiting import until
 from tests.client.conftest import access, client
-from tests.cloud.clouds import DISK, FILES, Sky
+from tests.embedded.cloud.clouds import DISK, FILES, Sky
 
 __all__ = ["access", "client"]
 
@@ -43,7 +43,7 @@ async def opened(
     declared.write_text(file)
     options = ProviderOptions("simulated", socket, node_groups=declared if file else None)
     async with (
-        serve(sky.provider, Places(socket=socket)),
+        serve(sky.provider, ListenAddresses(socket=socket)),
         open_provider(options, client, writes=writes) as provider,
     ):
         await provider.refresh()
@@ -134,8 +134,8 @@ async def test_who_declares_a_group_second_is_told(kinds: Client, tmp_path: Path
         }
         said = {one.about.name: one.text for one in await provider.problems() if one.about}
         assert said == {
-            "b": "it is declared already, by NodeGroup a; this does not count",
-            "gpus": "it is declared already, by a file; this does not count",
+            "b": "already declared by NodeGroup a; this declaration is ignored",
+            "gpus": "already declared by a file; this declaration is ignored",
         }
         assert (await status(kinds, "a"))["problems"] == []
 

@@ -7,24 +7,24 @@ from datetime import timedelta
 import pytest
 
 from bayplan.autoscaler.providers.declared.declaration import Declaration
-from bayplan.autoscaler.providers.declared.overlay import Overlay
-from bayplan.autoscaler.providers.declared.provider import DeclaredGroups
+from bayplan.autoscaler.providers.declared.overlay import OverlayProvider
+from bayplan.autoscaler.providers.declared.provider import DeclaredProvider
 from bayplan.autoscaler.providers.declared.sources import FileDeclarations, parse_groups
 from bayplan.base.clock import START
 from bayplan.nodegroups import (
     CSI_DRIVERS,
+    CloudNodeGroup,
     GroupOptions,
-    NodeGroup,
+    NodeGroupNotFoundError,
     NodeRef,
-    NotFoundError,
-    NotOfferedError,
     Provider,
     RefusedError,
     TemplateNodeInfo,
+    UnimplementedError,
     template_of,
 )
 from tests.builders import make_node, make_pod
-from tests.cloud.clouds import DISK, FILES, Sky
+from tests.embedded.cloud.clouds import DISK, FILES, Sky
 
 HOUR = timedelta(hours=1)
 
@@ -33,8 +33,8 @@ def declared(text: str) -> tuple[Declaration, ...]:
     return parse_groups(f"nodeGroups: {text}".encode(), "groups.yaml")
 
 
-def laid(inner: Provider, text: str) -> Overlay:
-    return Overlay(inner, FileDeclarations(declared(text)))
+def laid(inner: Provider, text: str) -> OverlayProvider:
+    return OverlayProvider(inner, FileDeclarations(declared(text)))
 
 
 def limits(template: TemplateNodeInfo) -> dict[str, int | None] | None:
@@ -98,7 +98,7 @@ class Silent:
         return getattr(self._inner, name)
 
     async def _refuse(self, *_: object) -> None:
-        raise NotOfferedError("not here")
+        raise UnimplementedError("not here")
 
 
 async def test_a_template_can_be_made_of_what_is_declared_alone(sky: Sky) -> None:
@@ -112,9 +112,9 @@ async def test_a_template_can_be_made_of_what_is_declared_alone(sky: Sky) -> Non
     assert await provider.node_price(NodeRef.of(found.node), START, START + HOUR) == 2.0
     pod = make_pod("p").cpu("1").memory("1Gi").obj()
     assert await provider.pod_price(pod, START, START + HOUR) == 0.5
-    with pytest.raises(NotOfferedError, match="gpus: its declaration says no cpu"):
+    with pytest.raises(UnimplementedError, match="gpus: its declaration has no cpu"):
         await provider.template("gpus")
-    with pytest.raises(NotOfferedError):
+    with pytest.raises(UnimplementedError):
         await provider.options("workers", GroupOptions())
 
 
@@ -152,7 +152,7 @@ async def test_options_are_laid_over_those_of_the_cloud(sky: Sky) -> None:
     provider = laid(sky.provider, said)
     found = await provider.options("gpus", GroupOptions())
     assert (found.scale_down_unneeded_time, found.zero_or_max_node_scaling) == (60.0, True)
-    with pytest.raises(NotOfferedError):
+    with pytest.raises(UnimplementedError):
         await provider.options("workers", GroupOptions())
 
 
@@ -181,10 +181,10 @@ async def test_declared_groups_alone_answer_for_planning() -> None:
     said = """[{name: a, max: 3, price: 1, nodeSelector: {pool: a},
         template: {capacity: {cpu: 4, memory: 8Gi}}, options: {maxNodeStartupTime: 1m}},
         {name: b, min: 2000}]"""
-    provider = DeclaredGroups(declared(said), nodes)
+    provider = DeclaredProvider(declared(said), nodes)
     assert await provider.groups() == [
-        NodeGroup("a", 0, 3, "declared"),
-        NodeGroup("b", 2000, 2000, "declared"),
+        CloudNodeGroup("a", 0, 3, "declared"),
+        CloudNodeGroup("b", 2000, 2000, "declared"),
     ]
     assert await provider.target_size("a") == 2
     assert [one.provider_id for one in await provider.instances("a")] == ["x://a-1", "a-2"]
@@ -196,9 +196,9 @@ async def test_declared_groups_alone_answer_for_planning() -> None:
     for node in (nodes[0], template.node):
         assert await provider.node_price(NodeRef.of(node), START, START + HOUR) == 1.0
     assert (await provider.options("a", GroupOptions())).max_node_startup_time == 60.0
-    with pytest.raises(NotOfferedError, match="nobody says"):
+    with pytest.raises(UnimplementedError, match="its price is unknown"):
         await provider.node_price(NodeRef.of(nodes[2]), START, START + HOUR)
-    with pytest.raises(NotOfferedError, match="only declared"):
+    with pytest.raises(UnimplementedError, match="only declared"):
         await provider.increase("a", 1)
-    with pytest.raises(NotFoundError, match="there are: a, b"):
+    with pytest.raises(NodeGroupNotFoundError, match="there are: a, b"):
         await provider.template("c")

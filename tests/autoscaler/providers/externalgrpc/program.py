@@ -15,12 +15,12 @@ from typing import Any
 
 import yaml
 
-from bayplan.client.serving.certificates import Authority
+from bayplan.client.serving.certificates import CertificateAuthority
 from bayplan.kube.nodes import Node
-from bayplan.nodegroups import CSI_DRIVERS, GroupOptions, NodeGroup, Provider, TemplateNodeInfo
-from bayplan.nodegroups.externalgrpc.server import Places, Tls, serve
+from bayplan.nodegroups import CSI_DRIVERS, CloudNodeGroup, GroupOptions, Provider, TemplateNodeInfo
+from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.builders import make_node
-from tests.cloud.clouds import Sky
+from tests.embedded.cloud.clouds import Sky
 
 LIMITS = "disk.csi.example.com=many,files.csi.example.com=3"
 
@@ -34,9 +34,13 @@ class Odd:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    async def groups(self) -> Sequence[NodeGroup]:
+    async def groups(self) -> Sequence[CloudNodeGroup]:
         sound = list(await self._inner.groups())
-        odd = [NodeGroup("negative", -1, 5), NodeGroup("crossed", 5, 1), NodeGroup("", 0, 1)]
+        odd = [
+            CloudNodeGroup("negative", -1, 5),
+            CloudNodeGroup("crossed", 5, 1),
+            CloudNodeGroup("", 0, 1),
+        ]
         return [*odd, *sound, sound[0]]
 
     async def target_size(self, group: str) -> int:
@@ -64,15 +68,15 @@ class Odd:
 
 async def main(folder: Path, port: int) -> None:
     now = datetime.now(UTC)
-    ours = Authority.create(now)
+    ours = CertificateAuthority.create(now)
     pair = ours.server_pair(["127.0.0.1"], now)
     tls = Tls(pair.certificate, pair.key, clients=ours.pair.certificate)
     sky = Sky()
     sky.forward()
     provider: Any = Odd(sky.provider)
-    async with serve(provider, Places(host="127.0.0.1", port=port, tls=tls)) as taken:
+    async with serve(provider, ListenAddresses(host="127.0.0.1", port=port, tls=tls)) as taken:
         client = ours.client_pair("autoscaler", (), now)
-        stranger = Authority.create(now).client_pair("stranger", (), now)
+        stranger = CertificateAuthority.create(now).client_pair("stranger", (), now)
         (folder / "ca.crt").write_bytes(ours.pair.certificate)
         for name, shown in (("client", client), ("stranger", stranger)):
             (folder / f"{name}.crt").write_bytes(shown.certificate)

@@ -21,8 +21,8 @@ from bayplan.nodegroups import (
     NodeGroupError,
     NodeRef,
     Provider,
+    ProviderUnavailableError,
     RefusedError,
-    UnavailableError,
 )
 from tests.autoscaler.providers.declared.test_overlay import limits
 from tests.client.conftest import access, client
@@ -75,9 +75,9 @@ async def test_answers_that_make_no_sense_are_left_out_and_told(
             assert [one.id for one in await provider.groups()] == ["gpus", "workers"]
             said = {one.group: one.text for one in await provider.problems()}
             assert said == {
-                "negative": "its size cannot be between -1 and 5",
-                "crossed": "its size cannot be between 5 and 1",
-                "gpus": "the cloud has two groups of that id",
+                "negative": "min size -1 and max size 5 are invalid",
+                "crossed": "min size 5 and max size 1 are invalid",
+                "gpus": "the provider returned two groups with this id",
             }
             template = await provider.template("workers")
             assert limits(template) == {"files.csi.example.com": 3}
@@ -88,9 +88,9 @@ async def test_answers_that_make_no_sense_are_left_out_and_told(
             assert (await provider.template("nameless")).node.name == "template-node-for-nameless"
             options = await provider.options("workers", GroupOptions())
             assert options == GroupOptions(scale_down_unneeded_time=60.0)
-            with pytest.raises(NodeGroupError, match="-3 instances"):
+            with pytest.raises(NodeGroupError, match="target size -3 is negative"):
                 await provider.target_size("gpus")
-            with pytest.raises(NodeGroupError, match="inf is no price"):
+            with pytest.raises(NodeGroupError, match="inf, which is not a price"):
                 await provider.node_price(NodeRef(), START, START)
 
 
@@ -100,7 +100,7 @@ async def test_who_shows_no_certificate_that_is_known_is_not_served(
 ) -> None:
     with program(tmp_path):
         async with opened(client, tmp_path, who) as provider:
-            with pytest.raises(UnavailableError):
+            with pytest.raises(ProviderUnavailableError):
                 await provider.groups()
 
 
@@ -109,13 +109,13 @@ async def test_a_provider_that_hangs_dies_and_comes_back(client: Client, tmp_pat
         async with opened(client, tmp_path) as provider:
             assert len(await provider.groups()) == 2
             process.send_signal(signal.SIGSTOP)
-            with pytest.raises(UnavailableError, match="Deadline"):
+            with pytest.raises(ProviderUnavailableError, match="Deadline"):
                 await provider.groups()
             process.send_signal(signal.SIGCONT)
             assert len(await provider.groups()) == 2
             process.kill()
             process.wait()
-            with pytest.raises(UnavailableError):
+            with pytest.raises(ProviderUnavailableError):
                 await provider.increase("workers", 1)
         with program(tmp_path, port):
             async with opened(client, tmp_path) as provider:

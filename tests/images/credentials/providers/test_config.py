@@ -107,7 +107,7 @@ def test_a_directory_of_nothing_is_refused(tmp_path: Path, programs: Path) -> No
         ({"defaultCacheDuration": "-1s"}, "providers[0].defaultCacheDuration"),
         ({"defaultCacheDuration": "soon"}, "providers[0].defaultCacheDuration"),
         ({"env": [{"name": "A=B", "value": ""}]}, "providers[0].env[0].name"),
-        ({"matchImage": ["x"]}, "providers[0].matchImage: there is no such field"),
+        ({"matchImage": ["x"]}, "providers[0].matchImage: unknown field"),
         ({"args": "one"}, "providers[0].args"),
         ({"tokenAttributes": {}}, "tokenAttributes.serviceAccountTokenAudience: must be given"),
         (
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_named_by_file_and_field(
         ({"kind": "Config"}, "kind: 'Config' is not CredentialProviderConfig"),
         ({"apiVersion": "v1"}, "apiVersion: 'v1' is not one of"),
         ({"providers": []}, "providers: at least one provider is needed"),
-        ({"provider": []}, "there is no such field"),
+        ({"provider": []}, "unknown field"),
     ],
 )
 def test_a_file_of_something_else_is_refused(

@@ -18,11 +18,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from bayplan.images.credentials.keyring import Credential, ServiceAccountSource
 from bayplan.images.credentials.providers.config import ProviderSettings
 from bayplan.images.credentials.providers.provider import (
-    Asker,
-    Plugin,
-    Provider,
-    Providers,
-    Token,
+    CredentialPlugin,
+    CredentialProvider,
+    CredentialProviders,
+    RequestingPod,
+    ServiceAccountToken,
     TokenUnavailableError,
 )
 from bayplan.images.manager.metrics import ImageMetrics
@@ -32,7 +32,7 @@ from bayplan.kube.secrets import ServiceAccount
 from tests.clocks import VirtualClock
 
 V1 = "credentialprovider.kubelet.k8s.io/v1"
-ASKER = Asker(PodIdentity("web", "team", "uid-web"), "robot")
+ASKER = RequestingPod(PodIdentity("web", "team", "uid-web"), "robot")
 IMAGE = "registry.example/team/app:1"
 TOKENS = {
     "serviceAccountTokenAudience": "registry",
@@ -65,11 +65,13 @@ class Accounts:
         )
         return ServiceAccount(metadata=meta)
 
-    async def token(self, account: ServiceAccount, audience: str, pod: PodIdentity) -> Token:
+    async def token(
+        self, account: ServiceAccount, audience: str, pod: PodIdentity
+    ) -> ServiceAccountToken:
         if self.problem:
             raise TokenUnavailableError(self.problem)
         self.given.append((account.key, audience, pod.uid))
-        return Token(f"t0ken-{len(self.given)}", 3600)
+        return ServiceAccountToken(f"t0ken-{len(self.given)}", 3600)
 
 
 class Bench:
@@ -95,7 +97,7 @@ class Bench:
         path.write_text(program)
         path.chmod(0o755)
 
-    def providers(self, *names: str, impatient: str = "", **more: Any) -> Providers:
+    def providers(self, *names: str, impatient: str = "", **more: Any) -> CredentialProviders:
         settings = {
             "apiVersion": V1,
             "matchImages": ["registry.example", "*.registry.example"],
@@ -106,10 +108,10 @@ class Bench:
             msgspec.convert({"name": name, **settings}, ProviderSettings)
             for name in names or ("plugin",)
         )
-        return Providers(
+        return CredentialProviders(
             [
-                Provider(
-                    Plugin(
+                CredentialProvider(
+                    CredentialPlugin(
                         one,
                         self.folder,
                         {"PATH": "/usr/bin:/bin"},
@@ -276,10 +278,10 @@ async def test_what_one_account_was_given_is_not_anothers(bench: Bench) -> None:
     bench.plugin(cacheKeyType="Global")
     providers = bench.providers(tokenAttributes=TOKENS)
     await providers.credentials(IMAGE, ASKER)
-    same = Asker(PodIdentity("other", "team", "uid-other"), "robot")
+    same = RequestingPod(PodIdentity("other", "team", "uid-other"), "robot")
     await providers.credentials(IMAGE, same)
     assert len(bench.asked()) == 1
-    await providers.credentials(IMAGE, Asker(same.pod, "another"))
+    await providers.credentials(IMAGE, RequestingPod(same.pod, "another"))
     assert len(bench.asked()) == 2
     bench.accounts.annotations = {"a": "changed"}
     keyed = {**TOKENS, "optionalServiceAccountAnnotationKeys": ["a"]}
@@ -294,7 +296,7 @@ async def test_with_the_cache_type_token_an_answer_is_one_pods(bench: Bench) -> 
     await providers.credentials(IMAGE, ASKER)
     assert first.auth.password == "t0ken-1"
     assert len(bench.asked()) == 1
-    other = Asker(PodIdentity("other", "team", "uid-other"), "robot")
+    other = RequestingPod(PodIdentity("other", "team", "uid-other"), "robot")
     (second,) = await providers.credentials(IMAGE, other)
     assert second.auth.password == "t0ken-2"
 
@@ -310,7 +312,7 @@ async def test_a_token_handed_through_is_not_kept_for_an_account(
 
 async def test_without_an_account_it_depends_on_the_plugin(bench: Bench) -> None:
     bench.plugin()
-    nobody = Asker(ASKER.pod)
+    nobody = RequestingPod(ASKER.pod)
     assert await bench.providers(tokenAttributes=TOKENS).credentials(IMAGE, nobody) == []
     assert bench.asked() == []
     lax = {**TOKENS, "requireServiceAccount": False}

@@ -25,7 +25,7 @@ from tests.client.scripted import Handler, Scripted, refusal
 from tests.client.scripted import json as answer_json
 from tests.clocks import VirtualClock
 from tests.images.credentials.providers.test_providers import TOKENS, Bench
-from tests.images.desk import Desk, pod_of
+from tests.images.manager_fixture import ManagerFixture, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
 from tests.patience import PATIENCE
@@ -44,47 +44,47 @@ def bench_for(registry: Registry, folder: Path) -> Bench:
     return bench
 
 
-def with_plugins(desk: Desk, bench: Bench, host: str, **more: Any) -> None:
+def with_plugins(fixture: ManagerFixture, bench: Bench, host: str, **more: Any) -> None:
     providers = bench.providers(matchImages=[host], **more)
-    desk.manager = replace(desk.manager, providers=providers)
+    fixture.manager = replace(fixture.manager, providers=providers)
 
 
 async def test_an_image_of_a_private_registry_is_pulled_by_what_a_plugin_gives(
-    desk: Desk, guarded_registry: Registry, push: Push, tmp_path: Path
+    fixture: ManagerFixture, guarded_registry: Registry, push: Push, tmp_path: Path
 ) -> None:
     name = push(guarded_registry, "by-plugin:1").name
-    assert (await desk.waiting(pod_of(name, "before"))).reason == "ErrImagePull"
+    assert (await fixture.waiting(pod_of(name, "before"))).reason == "ErrImagePull"
     bench = bench_for(guarded_registry, tmp_path / "bin")
-    with_plugins(desk, bench, guarded_registry.host)
-    await desk.ready(pod_of(name, "web"))
+    with_plugins(fixture, bench, guarded_registry.host)
+    await fixture.ready(pod_of(name, "web"))
     # What a plugin gives the node is every pod's.
-    await desk.ready(pod_of(name, "other"))
+    await fixture.ready(pod_of(name, "other"))
     assert len(bench.asked()) == 1
 
 
 async def test_an_image_pulled_for_an_account_is_for_pods_of_that_account(
-    desk: Desk, guarded_registry: Registry, push: Push, tmp_path: Path
+    fixture: ManagerFixture, guarded_registry: Registry, push: Push, tmp_path: Path
 ) -> None:
     name = push(guarded_registry, "by-account:1").name
     bench = bench_for(guarded_registry, tmp_path / "bin")
-    with_plugins(desk, bench, guarded_registry.host, tokenAttributes=TOKENS)
+    with_plugins(fixture, bench, guarded_registry.host, tokenAttributes=TOKENS)
 
     def pod(name_: str, account: str) -> Pod:
         made = pod_of(name, name_)
         made.spec.service_account_name = account
         return made
 
-    await desk.ready(pod("web", "robot"))
-    record = json.loads(next((desk.folder / "image_manager" / "pulled").iterdir()).read_text())
+    await fixture.ready(pod("web", "robot"))
+    record = json.loads(next((fixture.folder / "image_manager" / "pulled").iterdir()).read_text())
     (mapping,) = record["credentialMapping"].values()
     account = {"uid": "uid-robot", "namespace": "default", "name": "robot"}
     assert mapping == {"kubernetesServiceAccounts": [account]}
-    assert (await desk.ready(pod("same", "robot"))).pulled is False
-    assert (await desk.ready(pod("other", "another"))).pulled is True
-    record = json.loads(next((desk.folder / "image_manager" / "pulled").iterdir()).read_text())
+    assert (await fixture.ready(pod("same", "robot"))).pulled is False
+    assert (await fixture.ready(pod("other", "another"))).pulled is True
+    record = json.loads(next((fixture.folder / "image_manager" / "pulled").iterdir()).read_text())
     (mapping,) = record["credentialMapping"].values()
     assert len(mapping["kubernetesServiceAccounts"]) == 2
-    assert (await desk.waiting(pod("none", ""))).reason == "ErrImagePull"
+    assert (await fixture.waiting(pod("none", ""))).reason == "ErrImagePull"
 
 
 def account() -> ServiceAccount:

@@ -1,7 +1,7 @@
-"""`cheapest-mix`: the cheapest combination of groups for all waiting pods together.
+"""`cheapest-mix`: the cheapest combination of groups for all unschedulable pods together.
 
-With HiGHS (the extra `optimal`) it is looked for longer, and the bound is closer; without, a good
-answer is found all the same, and the bound is as true.
+With HiGHS (the extra `optimal`) the search is longer and the lower bound closer; without it the
+bound still holds.
 """
 
 from bayplan.autoscaler.expanders.mix.expander import cheapest_mix

@@ -1,8 +1,8 @@
-"""What HiGHS is asked, if it is installed: a bound, and which fillings to buy how often.
+"""The models for HiGHS, if it is installed: a lower bound, and how often to use each filling.
 
-The bound is the best answer to figures with nodes in whole numbers and pods in parts: what pods
-take of a thing is no more than its nodes have, and no more pods of one group are on a template's
-nodes than those have room for. What has been proved of it counts, however far it came in its time.
+The bound is the optimum with whole nodes and fractional pods: pods use no more of a resource than
+the nodes have, and a template's nodes hold no more pods of a group than fit. The proved bound is
+used, also if the solver runs out of time.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-from bayplan.autoscaler.expanders.mix.packing import Figures
+from bayplan.autoscaler.expanders.mix.fillings import PackingProblem
 from bayplan.fit.state.columns import FloatArray, IntArray
 
 SECONDS = 0.5
 MOST_BRANCHES = 200
 DEARER = 1000.0
-"""How many times the dearest node it costs not to help a pod."""
+"""The penalty of a pod that is not helped, as a multiple of the most expensive node."""
 
 
 @dataclass(slots=True)
 class _Rows:
-    """The rows of a matrix, as they are written."""
+    """The rows of a sparse matrix under construction."""
 
     rows: list[IntArray] = field(default_factory=list)
     columns: list[IntArray] = field(default_factory=list)
@@ -34,56 +34,56 @@ class _Rows:
     count: int = 0
 
     def entries(self, rows: IntArray, columns: IntArray, values: FloatArray) -> None:
-        """Entries of rows that come next, counted from the first of them."""
+        """Add entries of the next rows, numbered from the first of them."""
         self.rows.append(rows + self.count)
         self.columns.append(columns)
         self.values.append(values)
 
     def close(self, lower: FloatArray, upper: FloatArray) -> None:
-        """These rows are complete, between these bounds."""
+        """Complete these rows, with their bounds."""
         self.lower.append(lower)
         self.upper.append(upper)
         self.count += len(lower)
 
 
-def bound(figures: Figures) -> float:
-    """What any answer to figures costs at the least, if it helps all pods."""
-    pairs = np.argwhere(figures.rooms > 0)
+def bound(problem: PackingProblem) -> float:
+    """Return the lower bound of the cost of helping all pods."""
+    pairs = np.argwhere(problem.pods_per_node > 0)
     rows = _Rows()
-    _things(rows, figures, pairs)
-    _rooms(rows, figures, pairs)
-    templates = len(figures.costs)
-    everyone = figures.wanted.astype(np.float64) * figures.takeable
+    _resource_rows(rows, problem, pairs)
+    _rooms(rows, problem, pairs)
+    templates = len(problem.costs)
+    everyone = problem.wanted.astype(np.float64) * problem.takeable
     rows.entries(pairs[:, 0], templates + np.arange(len(pairs)), np.ones(len(pairs)))
     rows.close(everyone, everyone)
-    costs = np.concatenate([figures.costs, np.zeros(len(pairs))])
-    upper = np.concatenate([figures.most, np.full(len(pairs), highspy.kHighsInf)])
+    costs = np.concatenate([problem.costs, np.zeros(len(pairs))])
+    upper = np.concatenate([problem.most, np.full(len(pairs), highspy.kHighsInf)])
     solved = _solved(rows, costs, upper, whole=templates)
     return max(float(solved.getInfo().mip_dual_bound), 0.0)
 
 
-def how_often(
-    figures: Figures, fillings: Sequence[tuple[int, IntArray]]
+def filling_counts(
+    problem: PackingProblem, fillings: Sequence[tuple[int, IntArray]]
 ) -> tuple[FloatArray, FloatArray]:
-    """How often each filling of a template is best bought, in parts; and what a pod of each group
-    is then worth.
+    """Return how often each filling is used in the optimum, fractionally, and the value of a pod of
+    each group.
     """
-    groups = len(figures.wanted)
+    groups = len(problem.wanted)
     counts = np.array([one for _, one in fillings])
     at, number = np.nonzero(counts)
     rows = _Rows()
     rows.entries(number, at, counts[at, number].astype(np.float64))
     every = np.arange(groups)
     rows.entries(every, len(fillings) + every, np.ones(groups))
-    rows.close(figures.wanted.astype(np.float64), np.full(groups, highspy.kHighsInf))
+    rows.close(problem.wanted.astype(np.float64), np.full(groups, highspy.kHighsInf))
     template = np.array([one for one, _ in fillings])
     columns = np.arange(len(fillings))
     rows.entries(template, columns, np.ones(len(fillings)))
-    rows.close(_none(len(figures.costs)), figures.most.astype(np.float64))
+    rows.close(_none(len(problem.costs)), problem.most.astype(np.float64))
     rows.entries(np.zeros_like(columns), columns, np.ones(len(fillings)))
-    rows.close(_none(1), np.array([float(figures.total)]))
-    penalty = np.full(groups, DEARER * float(figures.costs.max()))
-    costs = np.concatenate([figures.costs[template], penalty])
+    rows.close(_none(1), np.array([float(problem.total)]))
+    penalty = np.full(groups, DEARER * float(problem.costs.max()))
+    costs = np.concatenate([problem.costs[template], penalty])
     solved = _solved(rows, costs, np.full(len(costs), highspy.kHighsInf)).getSolution()
     often = np.array(solved.col_value)[: len(fillings)]
     worth = np.clip(np.array(solved.row_dual)[:groups], 0.0, None)
@@ -91,7 +91,7 @@ def how_often(
 
 
 def _solved(rows: _Rows, costs: FloatArray, upper: FloatArray, whole: int = 0) -> highspy.Highs:
-    """The least cost, of which the first so many columns are whole numbers."""
+    """Solve for the minimum cost; the first `whole` columns are integers."""
     row, model = np.concatenate(rows.rows), highspy.HighsLp()
     order = np.argsort(row, kind="stable")
     model.num_col_, model.num_row_ = len(costs), rows.count
@@ -121,26 +121,28 @@ _SETTINGS = {
 }
 
 
-def _things(rows: _Rows, figures: Figures, pairs: IntArray) -> None:
-    """What pods take of a thing is no more than the nodes have."""
-    _, templates, things = figures.parts.shape
-    taken = figures.parts[pairs[:, 0], pairs[:, 1]]
-    at, thing = np.nonzero(taken)
-    rows.entries(pairs[at, 1] * things + thing, templates + at, taken[at, thing])
-    every = np.arange(templates * things)
-    rows.entries(every, every // things, -np.ones(len(every)))
+def _resource_rows(rows: _Rows, problem: PackingProblem, pairs: IntArray) -> None:
+    """Add the rows by which pods use no more of a resource than the nodes have."""
+    _, templates, resources = problem.parts.shape
+    taken = problem.parts[pairs[:, 0], pairs[:, 1]]
+    at, resource = np.nonzero(taken)
+    rows.entries(pairs[at, 1] * resources + resource, templates + at, taken[at, resource])
+    every = np.arange(templates * resources)
+    rows.entries(every, every // resources, -np.ones(len(every)))
     rows.close(_none(len(every)), np.zeros(len(every)))
 
 
-def _rooms(rows: _Rows, figures: Figures, pairs: IntArray) -> None:
-    """No more pods of a group than its nodes have room for, and no more nodes than there may be."""
-    templates, each = len(figures.costs), np.arange(len(pairs))
+def _rooms(rows: _Rows, problem: PackingProblem, pairs: IntArray) -> None:
+    """Add the rows that limit pods of a group by what fits, and nodes by their maximum."""
+    templates, each = len(problem.costs), np.arange(len(pairs))
     rows.entries(each, templates + each, np.ones(len(pairs)))
-    rooms = np.minimum(figures.rooms[pairs[:, 0], pairs[:, 1]], figures.wanted[pairs[:, 0]])
-    rows.entries(each, pairs[:, 1], -rooms.astype(np.float64))
+    pods_per_node = np.minimum(
+        problem.pods_per_node[pairs[:, 0], pairs[:, 1]], problem.wanted[pairs[:, 0]]
+    )
+    rows.entries(each, pairs[:, 1], -pods_per_node.astype(np.float64))
     rows.close(_none(len(pairs)), np.zeros(len(pairs)))
     rows.entries(np.zeros(templates, dtype=np.int64), np.arange(templates), np.ones(templates))
-    rows.close(_none(1), np.array([float(figures.total)]))
+    rows.close(_none(1), np.array([float(problem.total)]))
 
 
 def _none(count: int) -> FloatArray:

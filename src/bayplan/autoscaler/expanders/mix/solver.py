@@ -1,9 +1,9 @@
-"""The pods for which only their size matters: a good answer, and how good one could be.
+"""Packs pods by size alone: a good packing, and a lower bound of its cost.
 
-Fillings are chosen by what pods are worth, twice: valued once, and valued anew on the way. With
-HiGHS, all fillings that were suggested are then looked at together: how often each is best taken
-says what pods are really worth, and leads to better fillings; what is left of whole numbers is
-taken as before. The cheapest of all these answers counts.
+Fillings are chosen by the values of pods, twice: valued once, and revalued on the way. With HiGHS
+all suggested fillings are then combined: how often each is used in the optimum gives better values
+of pods, and with them better fillings; the remainder is packed as before. The cheapest of these
+packings is used.
 """
 
 from __future__ import annotations
@@ -13,15 +13,20 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from bayplan.autoscaler.expanders.mix.packing import Figures, Packing, TemplateFillings, climb
+from bayplan.autoscaler.expanders.mix.fillings import (
+    NodePacking,
+    PackingProblem,
+    TemplateFillings,
+    improve_bound,
+)
 from bayplan.fit.state.columns import FloatArray
 
-ANEW = 8
+REVALUE_EVERY = 8
 ROUNDS = 4
 GOOD = 1.005
-"""So near to the bound nothing better is looked for."""
+"""The ratio to the bound at which the search ends."""
 SLACK = 1e-6
-"""How far figures may be off that were reckoned in floating point, as a part of them."""
+"""The relative error of floating point arithmetic."""
 
 
 def has_highs() -> bool:
@@ -29,57 +34,57 @@ def has_highs() -> bool:
     return find_spec("highspy") is not None
 
 
-def best_cart(shop: TemplateFillings, *, exact: bool) -> Packing:
-    """The best answer that is found; with HiGHS, if `exact`."""
-    figures = shop.figures
-    least, worth = climb(figures)
-    carts = [shop.buy(Packing.empty(figures), worth)]
-    if not _is_good(carts, figures, least):
-        carts.append(shop.buy(Packing.empty(figures), worth, ANEW))
+def best_packing(fillings: TemplateFillings, *, exact: bool) -> NodePacking:
+    """Return the best packing found; with HiGHS, if `exact`."""
+    problem = fillings.problem
+    least, worth = improve_bound(problem)
+    packings = [fillings.fill(NodePacking.empty(problem), worth)]
+    if not _is_good(packings, problem, least):
+        packings.append(fillings.fill(NodePacking.empty(problem), worth, REVALUE_EVERY))
     for _ in range(ROUNDS if exact else 0):
-        if _is_good(carts, figures, least) or not shop.seen:
+        if _is_good(packings, problem, least) or not fillings.seen:
             break
-        carts.append(_improved(shop))
-    return min(carts, key=lambda cart: (int(cart.supply.sum()), cost_of(cart, figures)))
+        packings.append(_improved(fillings))
+    return min(packings, key=lambda packing: (int(packing.supply.sum()), cost_of(packing, problem)))
 
 
-def bound_of(figures: Figures, *, exact: bool) -> float:
-    """What helping all these pods costs at the least; with HiGHS, if `exact`."""
-    least, _ = climb(figures)
+def bound_of(problem: PackingProblem, *, exact: bool) -> float:
+    """Return the lower bound of the cost of helping all pods; with HiGHS, if `exact`."""
+    least, _ = improve_bound(problem)
     if exact:
         from bayplan.autoscaler.expanders.mix.highs import bound  # noqa: PLC0415 - an extra
 
-        least = max(least, bound(figures))
-    return _rounded_up(least, figures.costs)
+        least = max(least, bound(problem))
+    return _rounded_up(least, problem.costs)
 
 
-def cost_of(cart: Packing, figures: Figures) -> float:
-    """What all that is bought costs."""
-    return float(sum(lot.nodes * figures.costs[lot.template] for lot in cart.lots))
+def cost_of(packing: NodePacking, problem: PackingProblem) -> float:
+    """Return the cost of a packing."""
+    return float(sum(lot.nodes * problem.costs[lot.template] for lot in packing.lots))
 
 
-def _improved(shop: TemplateFillings) -> Packing:
-    from bayplan.autoscaler.expanders.mix.highs import how_often  # noqa: PLC0415 - an extra
+def _improved(fillings: TemplateFillings) -> NodePacking:
+    from bayplan.autoscaler.expanders.mix.highs import filling_counts  # noqa: PLC0415 - an extra
 
-    figures = shop.figures
-    fillings = [(at, counts) for (at, _), counts in shop.seen.items()]
-    often, worth = how_often(figures, fillings)
-    cart = Packing.empty(figures)
-    for (at, counts), times in zip(fillings, np.floor(often + SLACK).tolist(), strict=True):
+    problem = fillings.problem
+    suggested = [(at, counts) for (at, _), counts in fillings.seen.items()]
+    often, worth = filling_counts(problem, suggested)
+    packing = NodePacking.empty(problem)
+    for (at, counts), times in zip(suggested, np.floor(often + SLACK).tolist(), strict=True):
         if times:
-            cart.add(at, counts, int(times))
-    shop.buy(Packing.empty(figures), worth)  # for the sake of what it suggests
-    return shop.buy(cart, worth)
+            packing.add(at, counts, int(times))
+    fillings.fill(NodePacking.empty(problem), worth)  # for the sake of what it suggests
+    return fillings.fill(packing, worth)
 
 
-def _is_good(carts: list[Packing], figures: Figures, least: float) -> bool:
-    best = min(carts, key=lambda cart: cost_of(cart, figures))
-    enough = _rounded_up(least, figures.costs) * GOOD
-    return not best.supply.any() and cost_of(best, figures) <= enough
+def _is_good(packings: list[NodePacking], problem: PackingProblem, least: float) -> bool:
+    best = min(packings, key=lambda packing: cost_of(packing, problem))
+    enough = _rounded_up(least, problem.costs) * GOOD
+    return not best.supply.any() and cost_of(best, problem) <= enough
 
 
 def _rounded_up(bound: float, costs: FloatArray) -> float:
-    """A bound, made a whole number of nodes if all cost the same."""
+    """Round a bound up to whole nodes if all have the same price."""
     safe = bound * (1 - SLACK)
     price = float(costs[0]) if len(costs) else 0.0
     if price > 0 and bool((costs == price).all()):

@@ -1,14 +1,13 @@
-"""The groups that the flags ask for and their instances, read once a minute and after every change.
+"""Auto Scaling groups and their instances, read once a minute and after every change.
 
-`--nodes=MIN:MAX:NAME` names a group with its bounds; of the others, those are taken that have all
-the tags of one `--node-group-auto-discovery=asg:tag=a,b=c`, with their values where they are said.
+`--nodes=MIN:MAX:NAME` names a group with its sizes; others are discovered by all tags of one
+`--node-group-auto-discovery=asg:tag=a,b=c`, with their values where given.
 
-A group that AWS does not tell of any more is gone. An answer about a group that cannot be read
-leaves that group out, and is told; if AWS cannot be asked at all, everything stays as it was.
+A group that AWS no longer lists is removed. A group whose response cannot be read is left out, and
+reported; if AWS does not answer at all, the last state is kept.
 
-A placeholder stands for an instance that the group is meant to have and has not got. If the group's
-newest tries to launch failed, it carries their error: out of stock, over a quota, or whatever else
-AWS said.
+A placeholder stands for an instance that the group lacks to its desired capacity. If the group's
+latest launches failed, it has their error: out of capacity, over a quota, or another one.
 """
 
 from __future__ import annotations
@@ -20,21 +19,26 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from bayplan.autoscaler.providers.aws.kinds import Activity, AutoScalingGroup, Member, checked
-from bayplan.autoscaler.providers.aws.launch import InstanceSize, Machines, find_all
+from bayplan.autoscaler.providers.aws.api_types import (
+    AsgInstance,
+    AutoScalingGroup,
+    ScalingActivity,
+    checked,
+)
+from bayplan.autoscaler.providers.aws.launch import InstanceSize, InstanceSizes, find_all
 from bayplan.autoscaler.providers.aws.sdk import Sdk
 from bayplan.autoscaler.providers.aws.templates import TagValues, read_tags
 from bayplan.autoscaler.providers.options import ProviderOptionError
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     ErrorClass,
     GroupProblem,
     Instance,
     InstanceError,
     InstanceState,
-    NodeGroup,
     NodeGroupError,
-    NotFoundError,
+    NodeGroupNotFoundError,
 )
 
 _NODES, _DISCOVERY = "--nodes", "--node-group-auto-discovery"
@@ -42,7 +46,7 @@ _NODES, _DISCOVERY = "--nodes", "--node-group-auto-discovery"
 
 @dataclass(frozen=True, slots=True)
 class NamedGroup:
-    """A group that is named, and its bounds."""
+    """A group of --nodes, with its sizes."""
 
     name: str
     min_size: int
@@ -51,20 +55,20 @@ class NamedGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupSelection:
-    """All that the flags ask for."""
+    """The groups that the flags select."""
 
     named: Mapping[str, NamedGroup]
     tagged: tuple[Mapping[str, str], ...]
-    """By flag, tags and their values; an empty value is any."""
+    """By flag, tags and their values; an empty value matches any."""
 
 
 def read_specs(nodes: Sequence[str], discovery: Sequence[str]) -> GroupSelection:
-    """What the flags ask for; ProviderOptionError if that cannot be read."""
+    """Parse the flags; ProviderOptionError if they are invalid."""
     named = {one.name: one for one in map(_named, nodes)}
     if len(named) < len(nodes):
-        raise ProviderOptionError(f"{_NODES}: a group is there twice")
+        raise ProviderOptionError(f"{_NODES}: a group is listed twice")
     if not named and not discovery:
-        raise ProviderOptionError(f"--cloud-provider aws: give {_NODES} or {_DISCOVERY}")
+        raise ProviderOptionError(f"--cloud-provider aws: set {_NODES} or {_DISCOVERY}")
     return GroupSelection(named, tuple(map(_tags, discovery)))
 
 
@@ -104,45 +108,45 @@ _FAILED, _DONE = "Failed", "Successful"
 _LONGEST = 500
 
 
-def is_going(member: Member) -> bool:
-    """Whether an instance is on its way out."""
+def is_terminating(member: AsgInstance) -> bool:
+    """Whether an instance is being terminated."""
     return member.lifecycle_state.startswith("Terminat")
 
 
-def staying(group: AutoScalingGroup) -> list[Member]:
-    """The instances that count for the group's size."""
-    return [one for one in group.instances if not is_going(one)]
+def active_instances(group: AutoScalingGroup) -> list[AsgInstance]:
+    """Return the instances that count in the group's size."""
+    return [one for one in group.instances if not is_terminating(one)]
 
 
 def missing(group: AutoScalingGroup) -> int:
-    """How many are wanted and not there."""
-    return max(0, group.desired_capacity - len(staying(group)))
+    """Return how many instances the group lacks to its desired capacity."""
+    return max(0, group.desired_capacity - len(active_instances(group)))
 
 
 def instances_of(group: AutoScalingGroup, error: InstanceError | None) -> list[Instance]:
-    """All of them, those that are only wanted last."""
-    there = [Instance(provider_id(one), _state(one)) for one in group.instances]
-    wanted = range(len(there), len(there) + missing(group))
+    """Return the group's instances, then placeholders for the missing ones."""
+    current = [Instance(provider_id(one), _state(one)) for one in group.instances]
+    wanted = range(len(current), len(current) + missing(group))
     zone = group.availability_zones[0] if group.availability_zones else ""
     name = group.auto_scaling_group_name
     placeholders = (f"aws:///{zone}/{PLACEHOLDER}-{name}-{number}" for number in wanted)
-    return there + [Instance(one, InstanceState.CREATING, error) for one in placeholders]
+    return current + [Instance(one, InstanceState.CREATING, error) for one in placeholders]
 
 
-def provider_id(member: Member) -> str:
-    """What an instance's node calls it."""
+def provider_id(member: AsgInstance) -> str:
+    """Return the provider ID of an instance's node."""
     return f"aws:///{member.availability_zone}/{member.instance_id}"
 
 
 def instance_id(provider_id: str) -> str:
-    """The instance in a provider ID, `aws:///zone/i-…`; empty if it is none of AWS."""
+    """Return the instance ID in a provider ID, `aws:///zone/i-…`; empty if it is not AWS's."""
     scheme, _, rest = provider_id.partition(":///")
     parts = rest.split("/")
     return parts[1] if scheme == "aws" and len(parts) > 1 else ""
 
 
-def error_in(activities: Sequence[Activity], since: datetime) -> InstanceError | None:
-    """Why a group does not get what it wants, newest activity first; None if it may still."""
+def error_in(activities: Sequence[ScalingActivity], since: datetime) -> InstanceError | None:
+    """Return the error of the latest launch, newest activity first; None if none failed."""
     for one in activities:
         if one.start_time is None or one.start_time < since or one.status_code == _DONE:
             return None
@@ -151,106 +155,106 @@ def error_in(activities: Sequence[Activity], since: datetime) -> InstanceError |
     return None
 
 
-def _error(one: Activity) -> InstanceError:
-    said = one.status_message or one.description
+def _error(one: ScalingActivity) -> InstanceError:
+    message = one.status_message or one.description
     kind, code = ErrorClass.OTHER, "LaunchFailed"
-    if _mentions(said, _QUOTA):
+    if _mentions(message, _QUOTA):
         kind, code = ErrorClass.QUOTA, "QuotaExceeded"
-    elif _mentions(said, _NO_STOCK):
+    elif _mentions(message, _NO_STOCK):
         kind, code = ErrorClass.OUT_OF_RESOURCES, "InsufficientInstanceCapacity"
-    return InstanceError(kind, code, said[:_LONGEST])
+    return InstanceError(kind, code, message[:_LONGEST])
 
 
 def _mentions(text: str, words: Iterable[str]) -> bool:
     return any(one.lower() in text.lower() for one in words)
 
 
-def _state(member: Member) -> InstanceState:
-    if is_going(member):
+def _state(member: AsgInstance) -> InstanceState:
+    if is_terminating(member):
         return InstanceState.DELETING
     pending = member.lifecycle_state.startswith("Pending")
     return InstanceState.CREATING if pending else InstanceState.RUNNING
 
 
 FRESH = 60.0
-"""Seconds that an answer is good for."""
+"""Seconds for which the inventory is cached."""
 CHUNK = 100
-"""What AWS takes and gives at once."""
+"""The maximum number of items in a request or response."""
 LOOK_BACK = timedelta(minutes=15)
-"""How old a failure may be that counts for a group whose size we have not changed ourselves."""
+"""The maximum age of a failure in a group that we have not resized."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asg:
-    """A group, at one moment."""
+    """An Auto Scaling group at one moment."""
 
-    group: NodeGroup
+    group: CloudNodeGroup
     answer: AutoScalingGroup
-    said: TagValues
+    tags: TagValues
     machine: InstanceSize | NodeGroupError
     instances: tuple[Instance, ...]
 
 
-class Inventory:
-    """The groups, by name, and the group of each instance."""
+class AsgInventory:
+    """The Auto Scaling groups by name, and the group of each instance."""
 
     def __init__(self, sdk: Sdk, wanted: GroupSelection, clock: Clock) -> None:
         self._sdk = sdk
         self._wanted = wanted
         self._clock = clock
-        self._machines = Machines(sdk, clock)
-        self._asked = float("-inf")
+        self._machines = InstanceSizes(sdk, clock)
+        self._read_at = float("-inf")
         self._resized: dict[str, datetime] = {}
         self.groups: dict[str, Asg] = {}
         self.group_of: dict[str, str] = {}
         self.problems: list[GroupProblem] = []
 
     async def refresh(self) -> None:
-        """Ask again, if that is called for."""
+        """Read again, if the cache has expired."""
         now = self._clock.monotonic()
-        if now - self._asked < FRESH:
+        if now - self._read_at < FRESH:
             return
         problems: list[GroupProblem] = []
         answers = await self._answers(problems)
         found = await asyncio.gather(
             *map(self._asg, answers, await find_all(self._machines, answers))
         )
-        self._take(found, problems)
-        self._asked = now
+        self._store(found, problems)
+        self._read_at = now
 
     async def read(self, name: str) -> AutoScalingGroup:
-        """A group as it is now; NotFoundError if it is gone."""
+        """Read a group's current state; NodeGroupNotFoundError if it does not exist."""
         found = checked(await self._named([name]), AutoScalingGroup)
         if not found:
-            raise NotFoundError(f"there is no Auto Scaling group {name!r}")
+            raise NodeGroupNotFoundError(f"there is no Auto Scaling group {name!r}")
         return found[0]
 
     def resized(self, name: str, size: int) -> None:
-        """Remember a size that we have set, and ask again in the next round."""
+        """Note a size that we have set, and read again in the next loop."""
         self._resized[name] = self._clock.now()
-        self.doubt()
+        self.invalidate()
         known = self.groups.get(name)
         if known is not None:
             answer = msgspec.structs.replace(known.answer, desired_capacity=size)
             instances = tuple(instances_of(answer, None))
             self.groups[name] = replace(known, answer=answer, instances=instances)
 
-    def doubt(self) -> None:
-        """Ask again in the next round."""
-        self._asked = float("-inf")
+    def invalidate(self) -> None:
+        """Read again in the next loop."""
+        self._read_at = float("-inf")
 
-    def _take(self, found: Sequence[Asg], problems: list[GroupProblem]) -> None:
+    def _store(self, found: Sequence[Asg], problems: list[GroupProblem]) -> None:
         self.groups = {one.group.id: one for one in found}
         self.group_of = {
             member.instance_id: one.group.id for one in found for member in one.answer.instances
         }
         for one in found:
-            problems += [GroupProblem(one.group.id, text) for text in one.said.problems]
+            problems += [GroupProblem(one.group.id, text) for text in one.tags.problems]
         self.problems = problems
         self._resized = {name: at for name, at in self._resized.items() if name in self.groups}
 
     async def _answers(self, problems: list[GroupProblem]) -> list[AutoScalingGroup]:
-        """Every group once, in the order of their names; those being deleted are gone already."""
+        """Return every group once, by name; those being deleted are left out."""
         plain = await self._named(list(self._wanted.named))
         for tags in self._wanted.tagged:
             plain += await self._tagged(tags)
@@ -262,11 +266,11 @@ class Inventory:
                 found |= {} if one.status else {name: one}
             except msgspec.ValidationError as problem:
                 problems.append(GroupProblem(name, f"AWS's answer cannot be read: {problem}"))
-        told = {one.group for one in problems}
+        reported = {one.group for one in problems}
         problems += [
-            GroupProblem(name, "there is no Auto Scaling group of that name")
+            GroupProblem(name, "there is no Auto Scaling group with this name")
             for name in self._wanted.named
-            if name not in found and name not in told
+            if name not in found and name not in reported
         ]
         return [found[name] for name in sorted(found)]
 
@@ -287,7 +291,7 @@ class Inventory:
         return await self._describe(Filters=filters)
 
     async def _describe(self, **which: object) -> list[object]:
-        return await self._sdk.ask_all(
+        return await self._sdk.read_all(
             "autoscaling",
             "describe_auto_scaling_groups",
             "AutoScalingGroups",
@@ -301,22 +305,22 @@ class Inventory:
         least = answer.min_size if named is None else named.min_size
         most = answer.max_size if named is None else named.max_size
         error = await self._error(answer) if missing(answer) else None
-        group = NodeGroup(name, least, most, f"Auto Scaling group in {_zones(answer)}")
+        group = CloudNodeGroup(name, least, most, f"Auto Scaling group in {_zones(answer)}")
         instances = tuple(instances_of(answer, error))
         return Asg(group, answer, read_tags(answer.tags), machine, instances)
 
     async def _error(self, answer: AutoScalingGroup) -> InstanceError | None:
-        """If even that cannot be asked, the group may still get what it wants."""
+        """Return the error of the group's latest launch; None if it cannot be read."""
         name = answer.auto_scaling_group_name
         since = self._resized.get(name, self._clock.now() - LOOK_BACK)
         try:
-            found = await self._sdk.ask(
+            found = await self._sdk.read(
                 "autoscaling",
                 "describe_scaling_activities",
                 AutoScalingGroupName=name,
                 MaxRecords=CHUNK,
             )
-            return error_in(checked(found.get("Activities"), Activity), since)
+            return error_in(checked(found.get("Activities"), ScalingActivity), since)
         except NodeGroupError:
             return None
 

@@ -1,7 +1,7 @@
-"""Auto Scaling groups as a provider.
+"""The AWS provider: Auto Scaling groups as node groups.
 
-Questions are answered from what AWS said within the last minute. Whatever changes a size asks for
-the group as it is now, and says the whole size, so that saying it twice is saying it once.
+Reads are answered from the inventory, at most a minute old. A change of size reads the group first
+and sets the absolute size, so that repeating it has no effect.
 """
 
 from __future__ import annotations
@@ -15,101 +15,101 @@ from typing import Any
 from bayplan.autoscaler.providers.aws.inventory import (
     PLACEHOLDER,
     Asg,
+    AsgInventory,
     GroupSelection,
-    Inventory,
+    active_instances,
     instance_id,
-    is_going,
+    is_terminating,
     read_specs,
-    staying,
 )
-from bayplan.autoscaler.providers.aws.sdk import Limits, Sdk, new_session
+from bayplan.autoscaler.providers.aws.sdk import AwsTimeouts, Sdk, new_session
 from bayplan.autoscaler.providers.aws.templates import EBS_DRIVER, template
-from bayplan.autoscaler.providers.descriptions import options_over
+from bayplan.autoscaler.providers.descriptions import override_options
 from bayplan.autoscaler.providers.informers import InstalledDrivers
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
 from bayplan.base.suggestions import no_such
 from bayplan.client import Client
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (
+    CloudNodeGroup,
     GroupOptions,
     GroupProblem,
     Instance,
     InvalidRequestError,
-    NodeGroup,
     NodeGroupError,
+    NodeGroupNotFoundError,
     NodeRef,
-    NotFoundError,
-    NotOfferedError,
     Provider,
     RefusedError,
     TemplateNodeInfo,
+    UnimplementedError,
 )
 
 GPU_LABEL = "k8s.amazonaws.com/accelerator"
 
 
-class Aws:
-    """Answers for Auto Scaling groups."""
+class AwsProvider:
+    """A provider of Auto Scaling groups."""
 
-    def __init__(self, sdk: Sdk, inventory: Inventory, drivers: InstalledDrivers) -> None:
+    def __init__(self, sdk: Sdk, inventory: AsgInventory, drivers: InstalledDrivers) -> None:
         self._sdk = sdk
         self._inventory = inventory
         self._drivers = drivers
 
-    async def groups(self) -> Sequence[NodeGroup]:
-        """All of them."""
+    async def groups(self) -> Sequence[CloudNodeGroup]:
+        """All groups."""
         return [one.group for one in self._inventory.groups.values()]
 
-    async def group_for_node(self, node: NodeRef) -> NodeGroup | None:
-        """The group that the node's instance is in."""
+    async def group_for_node(self, node: NodeRef) -> CloudNodeGroup | None:
+        """The group of the node's instance."""
         name = self._group_of(node.provider_id)
         return self._inventory.groups[name].group if name in self._inventory.groups else None
 
     async def target_size(self, group: str) -> int:
-        """Its desired capacity."""
-        return self._find(group).answer.desired_capacity
+        """The desired capacity of a group."""
+        return self._group(group).answer.desired_capacity
 
     async def instances(self, group: str) -> Sequence[Instance]:
-        """Its instances, and placeholders for what it has not got."""
-        return self._find(group).instances
+        """The instances of a group, and placeholders for missing ones."""
+        return self._group(group).instances
 
     async def template(self, group: str) -> TemplateNodeInfo:
-        """By instance type and tags."""
-        found = self._find(group)
+        """The template by instance type and tags."""
+        found = self._group(group)
         if isinstance(found.machine, NodeGroupError):
-            raise NotOfferedError(str(found.machine))
+            raise UnimplementedError(str(found.machine))
         has_ebs = EBS_DRIVER in await self._drivers.names()
-        return template(found.answer, found.machine, found.said, self._sdk.region, has_ebs=has_ebs)
+        return template(found.answer, found.machine, found.tags, self._sdk.region, has_ebs=has_ebs)
 
     async def problems(self) -> Sequence[GroupProblem]:
-        """What tags say that cannot be read, and groups that cannot be had."""
+        """Tags that cannot be read, and groups that do not exist."""
         return self._inventory.problems
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
-        """What tags say, over the defaults."""
-        return options_over(self._find(group).said.options, defaults)
+        """The options in tags, over the defaults."""
+        return override_options(self._group(group).tags.options, defaults)
 
     async def node_price(self, node: NodeRef, start: datetime, end: datetime) -> float:
-        """Refuse: prices are not asked for."""
-        raise NotOfferedError(f"no price of {node.name} from {start} to {end} is known")
+        """Raise UnimplementedError: prices are not read from AWS."""
+        raise UnimplementedError(f"no price of {node.name} from {start} to {end} is known")
 
     async def pod_price(self, pod: Pod, start: datetime, end: datetime) -> float:
-        """Refuse: prices are not asked for."""
-        raise NotOfferedError(f"no price of {pod.key} from {start} to {end} is known")
+        """Raise UnimplementedError: prices are not read from AWS."""
+        raise UnimplementedError(f"no price of {pod.key} from {start} to {end} is known")
 
     async def gpu_label(self) -> str:
-        """The label that AWS's nodes with GPUs are to have."""
+        """The label of AWS's GPU nodes."""
         return GPU_LABEL
 
     async def gpu_types(self) -> frozenset[str]:
-        """What groups say in their tags."""
-        said = (one.said.labels.get(GPU_LABEL, "") for one in self._inventory.groups.values())
-        return frozenset(filter(None, said))
+        """The GPU types in groups' tags."""
+        types = (one.tags.labels.get(GPU_LABEL, "") for one in self._inventory.groups.values())
+        return frozenset(filter(None, types))
 
     async def increase(self, group: str, count: int) -> None:
-        """Want more."""
+        """Increase the desired capacity."""
         _check_count(group, count)
-        found = self._find(group)
+        found = self._group(group)
         size = (await self._inventory.read(group)).desired_capacity + count
         if size > found.group.max_size:
             most = found.group.max_size
@@ -117,46 +117,49 @@ class Aws:
         await self._resize(group, size)
 
     async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
-        """End instances, and want so many fewer; placeholders are only not wanted any more.
+        """Terminate instances and decrease the desired capacity; placeholders only decrease it.
 
-        AWS ends one at a time. If it stops in the middle, those before are gone, and the next round
-        shows what is left.
+        AWS terminates one at a time. If that fails in the middle, the next loop reads what is left.
         """
-        found = self._find(group)
-        going = list(dict.fromkeys(self._meant(found, one) for one in nodes))
+        found = self._group(group)
+        to_delete = list(dict.fromkeys(self._instance_of(found, one) for one in nodes))
         now = await self._inventory.read(group)
-        there = {one.instance_id: one for one in now.instances}
-        ending = [one for one in going if one in there and not is_going(there[one])]
-        unborn = sum(one.startswith(PLACEHOLDER) for one in going)
-        left, least = now.desired_capacity - len(ending) - unborn, found.group.min_size
-        if ending and left < least:
+        current = {one.instance_id: one for one in now.instances}
+        terminating = [
+            one for one in to_delete if one in current and not is_terminating(current[one])
+        ]
+        placeholders = sum(one.startswith(PLACEHOLDER) for one in to_delete)
+        left, least = now.desired_capacity - len(terminating) - placeholders, found.group.min_size
+        if terminating and left < least:
             raise RefusedError(f"node group {group}: {left} would be below its minimum {least}")
-        if unborn:
-            await self._resize(group, max(len(staying(now)), now.desired_capacity - unborn))
-        for one in ending:
-            await self._end(group, one)
+        if placeholders:
+            await self._resize(
+                group, max(len(active_instances(now)), now.desired_capacity - placeholders)
+            )
+        for one in terminating:
+            await self._terminate(group, one)
 
     async def decrease_target(self, group: str, count: int) -> None:
-        """Want fewer of those that are not there yet."""
+        """Decrease the desired capacity by instances that do not exist yet."""
         _check_count(group, count)
-        self._find(group)
+        self._group(group)
         now = await self._inventory.read(group)
-        size, there = now.desired_capacity - count, len(staying(now))
-        if size < there:
-            raise RefusedError(f"node group {group}: {there} instances are there already")
+        size, current = now.desired_capacity - count, len(active_instances(now))
+        if size < current:
+            raise RefusedError(f"node group {group}: {current} instances already exist")
         await self._resize(group, size)
 
     async def refresh(self) -> None:
-        """Ask AWS again, once a minute or after a change."""
+        """Read AWS again, once a minute or after a change."""
         await self._inventory.refresh()
 
     async def cleanup(self) -> None:
-        """Begin nothing any more."""
+        """Start no more calls."""
         self._sdk.close()
 
-    def _find(self, group: str) -> Asg:
+    def _group(self, group: str) -> Asg:
         if group not in self._inventory.groups:
-            raise NotFoundError(no_such("node group", group, self._inventory.groups))
+            raise NodeGroupNotFoundError(no_such("node group", group, self._inventory.groups))
         return self._inventory.groups[group]
 
     def _group_of(self, provider_id: str) -> str:
@@ -165,17 +168,17 @@ class Aws:
             return one.removeprefix(f"{PLACEHOLDER}-").rpartition("-")[0]
         return self._inventory.group_of.get(one, "")
 
-    def _meant(self, group: Asg, node: NodeRef) -> str:
+    def _instance_of(self, group: Asg, node: NodeRef) -> str:
         owner = self._group_of(node.provider_id)
         if not owner:
-            raise NotFoundError(f"there is no instance {node.provider_id or node.name!r}")
+            raise NodeGroupNotFoundError(f"there is no instance {node.provider_id or node.name!r}")
         if owner != group.group.id:
-            said = f"{node.provider_id} is not of node group {group.group.id}"
-            raise InvalidRequestError(said)
+            message = f"{node.provider_id} is not in node group {group.group.id}"
+            raise InvalidRequestError(message)
         return instance_id(node.provider_id)
 
     async def _resize(self, group: str, size: int) -> None:
-        await self._sdk.act(
+        await self._sdk.write(
             "autoscaling",
             "set_desired_capacity",
             AutoScalingGroupName=group,
@@ -184,17 +187,17 @@ class Aws:
         )
         self._inventory.resized(group, size)
 
-    async def _end(self, group: str, instance: str) -> None:
-        size = self._find(group).answer.desired_capacity - 1
+    async def _terminate(self, group: str, instance: str) -> None:
+        size = self._group(group).answer.desired_capacity - 1
         try:
-            await self._sdk.act(
+            await self._sdk.write(
                 "autoscaling",
                 "terminate_instance_in_auto_scaling_group",
                 InstanceId=instance,
                 ShouldDecrementDesiredCapacity=True,
             )
         except NodeGroupError:
-            self._inventory.doubt()
+            self._inventory.invalidate()
             raise
         self._inventory.resized(group, size)
 
@@ -209,32 +212,32 @@ async def open_provider(
     options: ProviderOptions,
     client: Client,
     environment: Mapping[str, str] = os.environ,
-    limits: Limits | None = None,
+    limits: AwsTimeouts | None = None,
     session: Any = None,
 ) -> AsyncIterator[Provider]:
-    """Answer for the groups that the options name or describe; boto3's session may be handed in."""
+    """Open the provider for the groups that the options select; a boto3 session may be passed."""
     wanted = check_options(options)
     session = session or new_session()
     sdk = Sdk(session, _region(environment, session), client.clock, client.rng, limits)
     try:
-        yield Aws(sdk, Inventory(sdk, wanted, client.clock), InstalledDrivers(client))
+        yield AwsProvider(sdk, AsgInventory(sdk, wanted, client.clock), InstalledDrivers(client))
     finally:
         sdk.close()
 
 
 def check_options(options: ProviderOptions) -> GroupSelection:
-    """The groups that the options name or describe."""
+    """Return the groups that the options select."""
     if options.cloud_config is not None:
         raise ProviderOptionError(
-            "--cloud-config: AWS is set up by its own variables and files, as AWS_REGION,"
+            "--cloud-config: AWS is configured by its own variables and files, such as AWS_REGION,"
             " AWS_PROFILE and AWS_ENDPOINT_URL"
         )
     return read_specs(options.nodes, options.node_group_auto_discovery)
 
 
 def _region(known: Mapping[str, str], session: Any) -> str:
-    said = known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION")
-    region = said or session.region_name
+    configured = known.get("AWS_REGION") or known.get("AWS_DEFAULT_REGION")
+    region = configured or session.region_name
     if not region:
-        raise ProviderOptionError("--cloud-provider aws: which region? set AWS_REGION")
+        raise ProviderOptionError("--cloud-provider aws: no region; set AWS_REGION")
     return str(region)

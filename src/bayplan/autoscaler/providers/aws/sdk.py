@@ -1,13 +1,11 @@
-"""AWS's API through boto3, asked in threads of our own: bounded in number, time and size.
+"""AWS's API through boto3, in threads: limited in number, time and size.
 
-boto3 is blocking, and imported only here. Questions are asked again by itself when AWS is busy or
-fails. What changes something is sent once, and again only if AWS says that it refused it for being
-busy: a termination that came through must not be counted twice. No credentials are in what is
-raised, and boto3's own debugging, which would show them, stays off.
+boto3 is blocking, and imported only here. It retries reads by itself. Writes are sent once, and
+again only if AWS throttled them: a termination must not be counted twice. Errors have no
+credentials in them, and boto3's debug log, which would show them, stays off.
 
-AWS's refusals become the provider's errors, by the codes that AWS documents. Of a refusal, its code
-and as much of its message as helps are told. Where a message could quote what was signed, only the
-code is.
+AWS's errors become the provider's, by the codes that AWS documents, with the code and the beginning
+of the message. Where a message could quote what was signed, only the code is used.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
     InvalidRequestError,
     NodeGroupError,
-    NotFoundError,
+    NodeGroupNotFoundError,
+    ProviderUnavailableError,
     QuotaExceededError,
     RefusedError,
-    UnavailableError,
 )
 
 _THROTTLED = frozenset(
@@ -54,18 +52,18 @@ _LONGEST = 300
 _NOT_FOUND = ("not found", "does not exist")
 
 
-class ThrottledError(UnavailableError):
-    """AWS refused for being asked too much: nothing was done."""
+class ThrottledError(ProviderUnavailableError):
+    """AWS throttled the request: nothing was done."""
 
 
 def error_from(error: Exception) -> NodeGroupError:
-    """The provider's error for one of boto3's."""
+    """Return the provider's error for one of boto3's."""
     response = getattr(error, "response", None)
     if not isinstance(response, dict):
-        # boto3's own: no connection, no credentials, an answer that cannot be read.
-        return UnavailableError(f"AWS cannot be asked: {type(error).__name__}")
-    said = response.get("Error") or {}
-    code, message = str(said.get("Code", "")), str(said.get("Message", ""))
+        # boto3's own: no connection, no credentials, a response that cannot be read.
+        return ProviderUnavailableError(f"cannot call AWS: {type(error).__name__}")
+    body = response.get("Error") or {}
+    code, message = str(body.get("Code", "")), str(body.get("Message", ""))
     text = code if code in _ABOUT_KEYS else f"{code}: {message[:_LONGEST]}"
     status = (response.get("ResponseMetadata") or {}).get("HTTPStatusCode", 0)
     return _kind(code, message, status)(f"AWS: {text}")
@@ -75,11 +73,11 @@ def _kind(code: str, message: str, status: int) -> type[NodeGroupError]:
     if code in _THROTTLED:
         return ThrottledError
     if code in _LATER or status >= 500:
-        return UnavailableError
+        return ProviderUnavailableError
     if code in _QUOTA:
         return QuotaExceededError
     if code.endswith("NotFound") or any(one in message.lower() for one in _NOT_FOUND):
-        return NotFoundError
+        return NodeGroupNotFoundError
     if code == "ValidationError":
         return InvalidRequestError
     return RefusedError
@@ -91,57 +89,62 @@ THREADS = 4
 PAGES = 1000
 TRIES = 4
 PAUSE = 0.5
-"""Seconds before a write that was refused for being too many is sent again; doubled each time."""
+"""Seconds before a throttled write is sent again; doubled each time."""
 _NOISY = ("boto3", "botocore", "urllib3")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How long AWS may take, in seconds."""
+class AwsTimeouts:
+    """Timeouts of calls to AWS, in seconds."""
 
     connect: float = 5.0
     read: float = 15.0
     whole: float = 60.0
-    """For one question, with everything that is tried again."""
+    """For one call, with all its retries."""
 
 
 class Sdk:
-    """Asks the services through a session of boto3; `close` it when done."""
+    """Calls AWS services through a session of boto3; `close` it when done."""
 
     def __init__(
-        self, session: Any, region: str, clock: Clock, rng: Random, limits: Limits | None = None
+        self,
+        session: Any,
+        region: str,
+        clock: Clock,
+        rng: Random,
+        limits: AwsTimeouts | None = None,
     ) -> None:
         self.region = region
         self._clock = clock
         self._rng = rng
-        self._limits = limits or Limits()
+        self._limits = limits or AwsTimeouts()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="aws")
         self._readers = _clients(session, region, self._limits, attempts=4)
         self._writers = _clients(session, region, self._limits, attempts=1)
 
-    async def ask(self, service: str, operation: str, **params: object) -> Mapping[str, Any]:
-        """One answer."""
+    async def read(self, service: str, operation: str, **params: object) -> Mapping[str, Any]:
+        """Read one response."""
         call: _Call = getattr(self._readers(service), operation)
         return await self._run(lambda: call(**params))
 
-    async def ask_all(
+    async def read_all(
         self, service: str, operation: str, items: str, **params: object
     ) -> list[object]:
-        """All of a list that comes in pages."""
+        """Read all items of a paged list."""
         client = self._readers(service)
 
         def pages() -> list[object]:
             found: list[object] = []
             for number, page in enumerate(client.get_paginator(operation).paginate(**params)):
                 if number >= PAGES:
-                    raise UnavailableError(f"{operation}: AWS answers without end")
+                    raise ProviderUnavailableError(f"{operation}: more than {PAGES} pages")
                 found += page.get(items) or []
             return found
 
         return await self._run(pages)
 
-    async def act(self, service: str, operation: str, **params: object) -> Mapping[str, Any]:
-        """Change something, once."""
+    async def write(self, service: str, operation: str, **params: object) -> Mapping[str, Any]:
+        """Send a write once, and again only if it was throttled."""
         call: _Call = getattr(self._writers(service), operation)
         pause = PAUSE
         for _ in range(TRIES - 1):
@@ -153,7 +156,7 @@ class Sdk:
         return await self._run(lambda: call(**params))
 
     def close(self) -> None:
-        """Begin nothing any more; what is under way ends by its own limits."""
+        """Start no more calls; those in progress end by their timeouts."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, work: Callable[[], T]) -> T:
@@ -163,12 +166,14 @@ class Sdk:
                 with _translated():
                     return await loop.run_in_executor(self._threads, work)
         except TimeoutError:
-            raise UnavailableError(f"AWS did not answer in {self._limits.whole:g}s") from None
+            raise ProviderUnavailableError(
+                f"AWS did not answer in {self._limits.whole:g}s"
+            ) from None
 
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """boto3's errors as the provider's own."""
+    """Raise boto3's errors as the provider's."""
     from botocore import exceptions, parsers  # noqa: PLC0415 - only who uses AWS needs it
 
     try:
@@ -180,13 +185,13 @@ def _translated() -> Iterator[None]:
     ) as error:
         raise error_from(error) from error
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        # boto3 takes an answer that is none of AWS's apart without looking first.
-        said = f"AWS's answer cannot be read: {type(error).__name__}"
-        raise UnavailableError(said) from error
+        # boto3 parses a response that is not AWS's without validating it.
+        message = f"AWS's answer cannot be read: {type(error).__name__}"
+        raise ProviderUnavailableError(message) from error
 
 
-def _clients(session: Any, region: str, limits: Limits, attempts: int) -> Callable[[str], Any]:
-    """Clients by service; each is made once, and can be used from any thread."""
+def _clients(session: Any, region: str, limits: AwsTimeouts, attempts: int) -> Callable[[str], Any]:
+    """Return a function for the clients by service, which any thread can use."""
     from botocore.config import Config  # noqa: PLC0415 - only who uses AWS needs it
 
     config = Config(
@@ -207,12 +212,12 @@ def _clients(session: Any, region: str, limits: Limits, attempts: int) -> Callab
 
 
 def new_session() -> Any:
-    """A session of boto3; ProviderOptionError if it is not installed."""
+    """Create a session of boto3; ProviderOptionError if it is not installed."""
     try:
         import boto3.session  # noqa: PLC0415 - only who uses AWS needs it
     except ImportError:
         raise ProviderOptionError(
-            "--cloud-provider aws: boto3 is missing; install bayplan[aws]"
+            "--cloud-provider aws: boto3 is not installed; install bayplan[aws]"
         ) from None
     for name in _NOISY:
         logger = logging.getLogger(name)

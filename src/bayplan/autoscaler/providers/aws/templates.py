@@ -1,4 +1,4 @@
-"""The next node of a group: its machine, and its tags over that.
+"""The template of a group's next node: its instance type, overridden by its tags.
 
     k8s.io/cluster-autoscaler/node-template/label/<key>                = value
     k8s.io/cluster-autoscaler/node-template/taint/<key>                = value:effect
@@ -6,9 +6,9 @@
     k8s.io/cluster-autoscaler/node-template/autoscaling-options/<name> = value
     k8s.io/cluster-autoscaler/node-template/csi-driver/<driver>        = count, or none
 
-The last is ours, the others are Cluster Autoscaler's. Where no tag says how many EBS volumes a node
-takes, its instance type does; but only if the cluster has the driver, since nothing may wait for a
-driver that never comes.
+The last is Bayplan's, the others are Cluster Autoscaler's. Without a tag, the attach limit of EBS
+volumes comes from the instance type, but only if the cluster has the driver: nodes must not wait
+for a driver that never registers.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bayplan.autoscaler.providers.aws.kinds import AutoScalingGroup, Tag
+from bayplan.autoscaler.providers.aws.api_types import AutoScalingGroup, Tag
 from bayplan.autoscaler.providers.aws.launch import InstanceSize
 from bayplan.autoscaler.providers.descriptions import (
-    described_node,
     read_amounts,
     read_labels,
     read_options,
     read_taint,
+    template_node,
 )
 from bayplan.kube.labels import INSTANCE_TYPE, REGION, ZONE
 from bayplan.kube.meta import Quantity
@@ -31,12 +31,12 @@ from bayplan.kube.nodes import Taint
 from bayplan.kube.resources import CPU, MEMORY
 from bayplan.nodegroups import (
     CSI_DRIVERS,
-    NotOfferedError,
     TemplateNodeInfo,
+    UnimplementedError,
     limits_text,
     template_of,
 )
-from bayplan.nodegroups.templates import Limits, csi_limits, limits_of
+from bayplan.nodegroups.templates import Limits, csi_limits, parse_limits
 
 _TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
 LABEL, TAINT, RESOURCE, OPTION, DRIVER = (
@@ -47,7 +47,7 @@ LABEL, TAINT, RESOURCE, OPTION, DRIVER = (
 
 @dataclass(frozen=True, slots=True)
 class TagValues:
-    """What tags say, and what of it cannot be read."""
+    """The values in tags, and their problems."""
 
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
@@ -56,12 +56,12 @@ class TagValues:
     options: Mapping[str, float | bool]
     limits: Limits
     unread_limits: frozenset[str]
-    """Drivers whose limit cannot be read: nobody counts on them, whatever their type says."""
+    """Drivers whose limit cannot be read: they are left out, also if the instance type has one."""
     problems: tuple[str, ...]
 
 
 def read_tags(tags: Sequence[Tag]) -> TagValues:
-    """All that tags say."""
+    """Read the values of all tags."""
     labels, wrong_labels = read_labels(_under(tags, LABEL).items(), f"tag {LABEL[:-1]}")
     taints, wrong_taints = _taints(_under(tags, TAINT))
     resources = _under(tags, RESOURCE)
@@ -69,7 +69,7 @@ def read_tags(tags: Sequence[Tag]) -> TagValues:
     amounts, wrong_amounts = read_amounts(resources, places)
     options, wrong_options = read_options(_under(tags, OPTION), f"tag {OPTION}")
     drivers = _under(tags, DRIVER)
-    limits, wrong_limits = limits_of(drivers, f"tag {DRIVER}")
+    limits, wrong_limits = parse_limits(drivers, f"tag {DRIVER}")
     problems = (*wrong_labels, *wrong_taints, *wrong_amounts, *wrong_options, *wrong_limits)
     return TagValues(
         labels,
@@ -88,10 +88,10 @@ def _under(tags: Sequence[Tag], prefix: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found.items() if name}
 
 
-def _taints(said: Mapping[str, str]) -> tuple[list[Taint], list[str]]:
+def _taints(tags: Mapping[str, str]) -> tuple[list[Taint], list[str]]:
     found: list[Taint] = []
     problems: list[str] = []
-    for key, text in said.items():
+    for key, text in tags.items():
         value, _, effect = text.rpartition(":")
         taint, wrong = read_taint(key, value, effect, f"tag {TAINT}{key}")
         found += [taint] if taint is not None else []
@@ -106,22 +106,22 @@ ARCH, OS = "kubernetes.io/arch", "kubernetes.io/os"
 
 
 def template(
-    group: AutoScalingGroup, machine: InstanceSize, said: TagValues, region: str, *, has_ebs: bool
+    group: AutoScalingGroup, machine: InstanceSize, tags: TagValues, region: str, *, has_ebs: bool
 ) -> TemplateNodeInfo:
-    """The template; NotOfferedError if it would promise too much."""
+    """Build the template; UnimplementedError if a taint cannot be read."""
     name = group.auto_scaling_group_name
-    if said.unread_taints:
-        raise NotOfferedError(f"node group {name}: {said.unread_taints[0]}")
-    amounts = {**_amounts(machine), **said.amounts}
-    labels = {**_labels(group, machine), REGION: region, **said.labels}
-    plain = template_of(described_node(name, labels, said.taints, amounts))
+    if tags.unread_taints:
+        raise UnimplementedError(f"node group {name}: {tags.unread_taints[0]}")
+    amounts = {**_amounts(machine), **tags.amounts}
+    labels = {**_labels(group, machine), REGION: region, **tags.labels}
+    plain = template_of(template_node(name, labels, tags.taints, amounts))
     limits: Limits = {EBS_DRIVER: machine.volumes} if has_ebs else {}
-    limits |= csi_limits(plain.csi_node) | said.limits
-    limits = {driver: limit for driver, limit in limits.items() if driver not in said.unread_limits}
-    if not limits and plain.csi_node is None and not said.unread_limits:
+    limits |= csi_limits(plain.csi_node) | tags.limits
+    limits = {driver: limit for driver, limit in limits.items() if driver not in tags.unread_limits}
+    if not limits and plain.csi_node is None and not tags.unread_limits:
         return plain
     notes = {CSI_DRIVERS: limits_text(limits)}
-    return template_of(described_node(name, labels, said.taints, amounts, annotations=notes))
+    return template_of(template_node(name, labels, tags.taints, amounts, annotations=notes))
 
 
 def _amounts(machine: InstanceSize) -> dict[str, Quantity]:

@@ -1,7 +1,7 @@
-"""What a management cluster serves of Cluster API, and the templates of machines' infrastructure.
+"""Discovery of Cluster API's resources, and infrastructure templates of machines.
 
-Infrastructure templates may say how large a node will be. Each is remembered for a minute. One that
-cannot be read says nothing: annotations may.
+Infrastructure templates may have the capacity of a node. Each is cached for a minute. One that
+cannot be read counts as empty; annotations may have the capacity instead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from bayplan.autoscaler.providers.clusterapi.objects import InfrastructureRef
 from bayplan.autoscaler.providers.clusterapi.templates import Infrastructure
 from bayplan.autoscaler.providers.options import ProviderOptionError
 from bayplan.client import Client, Resource, Untyped
-from bayplan.client.errors import UNREADABLE, ClientError, NotFoundError
+from bayplan.client.errors import DECODE_ERRORS, ClientError, NotFoundError
 from bayplan.client.verbs.reads import UnknownKindError
 from bayplan.kube.meta import KubeObject, Struct
 
@@ -32,26 +32,26 @@ class _Group(Struct):
 
 
 async def versions(client: Client, group: str) -> list[str]:
-    """The versions of a group, the server's favourite first; none if there is no such group."""
+    """Return the versions of an API group, the preferred one first; none if it is not served."""
     try:
         body = await client.raw(f"/apis/{group}")
         found = msgspec.json.decode(body, type=_Group)
-    except (NotFoundError, *UNREADABLE):
+    except (NotFoundError, *DECODE_ERRORS):
         return []
     names = [found.preferred_version.version, *(one.version for one in found.versions)]
     return list(dict.fromkeys(filter(None, names)))
 
 
 async def version_of(client: Client, group: str) -> str:
-    """The version to use; ProviderOptionError if the cluster knows nothing of Cluster API."""
+    """Return the version to use; ProviderOptionError if Cluster API is not installed."""
     found = await versions(client, group)
     if not found:
-        raise ProviderOptionError(f"--cloud-provider clusterapi: {group} is not served there")
+        raise ProviderOptionError(f"--cloud-provider clusterapi: {group} is not served")
     return found[0]
 
 
 async def resource(client: Client, group: str, version: str, kind: type[T]) -> Resource[T] | None:
-    """A kind's resource; None if it is not served."""
+    """Return the resource of a kind; None if it is not served."""
     try:
         found = await client.discover(f"{group}/{version}", kind.__name__)
     except UnknownKindError:
@@ -61,18 +61,18 @@ async def resource(client: Client, group: str, version: str, kind: type[T]) -> R
 
 log = logging.getLogger(__name__)
 FRESH = 60.0
-"""Seconds that a template is remembered."""
+"""Seconds for which a template is cached."""
 
 
-class Infrastructures:
-    """Reads templates of infrastructure."""
+class InfrastructureTemplates:
+    """Reads infrastructure templates, cached."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[tuple[str, str, str, str], tuple[float, Infrastructure]] = {}
 
     async def find(self, ref: InfrastructureRef | None, namespace: str) -> Infrastructure:
-        """What the template says; nothing, if it cannot be had."""
+        """Return the template's contents; empty if it cannot be read."""
         if ref is None or not ref.kind or not ref.name:
             return Infrastructure()
         key = (ref.api_version or ref.api_group, ref.kind, namespace, ref.name)
@@ -92,7 +92,7 @@ class Infrastructures:
         except ClientError as error:
             log.info("template %s %s/%s: %s", ref.kind, namespace, ref.name, error)
             return Infrastructure()
-        return _said(item)
+        return _infrastructure(item)
 
     async def _resource(self, ref: InfrastructureRef) -> Resource[Untyped]:
         if ref.api_version:
@@ -105,7 +105,7 @@ class Infrastructures:
         raise UnknownKindError(f"the server has no kind {ref.kind!r} in {ref.api_group!r}")
 
 
-def _said(item: Untyped) -> Infrastructure:
+def _infrastructure(item: Untyped) -> Infrastructure:
     status = item.get("status")
     found = status if isinstance(status, dict) else {}
     info = _texts(found.get("nodeInfo"))
@@ -118,4 +118,4 @@ def _said(item: Untyped) -> Infrastructure:
 
 def _texts(value: object) -> dict[str, str]:
     pairs = value.items() if isinstance(value, dict) else ()
-    return {str(name): str(said) for name, said in pairs if isinstance(said, str | int)}
+    return {str(name): str(text) for name, text in pairs if isinstance(text, str | int)}

@@ -1,15 +1,15 @@
 """Cluster API's objects: their names, kinds, provider IDs, and machines as instances.
 
-The names are those that Cluster API and Cluster Autoscaler agreed on, under a group that can be
-chosen. Kinds are read as far as they are needed: v1beta1's fields, and v1beta2's where they moved,
-by whichever version the server prefers.
+The names are those of Cluster API and Cluster Autoscaler, under a configurable API group. Kinds
+have the fields that are needed: those of v1beta1, and of v1beta2 where they differ, by the version
+that the server prefers.
 
-Clouds write the ID of one machine in several ways, and what comes after the last slash is the same
-in all of them; but for Azure's scale sets, where it only counts. A machine that has no ID yet is
-called by a name that its namespace and name can be read from.
+Clouds write the provider ID of a machine in several ways, which agree after the last slash; except
+for Azure's scale sets, where that is only an index. A machine without a provider ID has a
+placeholder with its namespace and name.
 
-A machine that failed before it was a node is an instance that cannot be had. One that failed later
-still has its node, and is left to whatever looks after nodes.
+A machine that failed before it had a node is a failed instance. One that failed later still has its
+node, and is handled as a node.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from bayplan.nodegroups import ErrorClass, Instance, InstanceError, InstanceStat
 GROUP = "cluster.x-k8s.io"
 CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
 OLD_DELETE_MARK = "cluster.k8s.io/delete-machine"
-"""What controllers before v1alpha3 look for."""
+"""The annotation for controllers before v1alpha3."""
 REVISION = "machinedeployment.clusters.x-k8s.io/revision"
-"""Annotation of a MachineSet: which revision of its MachineDeployment it is."""
+"""Annotation of a MachineSet: its revision of the MachineDeployment."""
 GPU_LABEL = "cluster-api/accelerator"
 
 MANAGED = ("node-role.kubernetes.io",)
-"""What a label of a machine begins with that Cluster API hands on to its node, and nothing more."""
+"""Domains of machine labels that Cluster API copies to the node."""
 MANAGED_DOMAINS = ("node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
-"""The same for domains, and all below them."""
+"""The same, including their subdomains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +43,27 @@ class ApiNames:
 
     @property
     def min_size(self) -> str:
-        """Annotation of a group: its least size."""
+        """Annotation of a group: its minimum size."""
         return f"{self.group}/cluster-api-autoscaler-node-group-min-size"
 
     @property
     def max_size(self) -> str:
-        """Annotation of a group: its greatest size."""
+        """Annotation of a group: its maximum size."""
         return f"{self.group}/cluster-api-autoscaler-node-group-max-size"
 
     @property
     def options(self) -> str:
-        """What annotations of a group begin with that say how it wants to be scaled."""
+        """Prefix of a group's annotations with autoscaling options."""
         return f"{self.group}/autoscaling-options-"
 
     @property
     def delete_mark(self) -> str:
-        """Annotation of a machine that is to go first."""
+        """Annotation of a machine that is deleted first when its set is scaled down."""
         return f"{self.group}/delete-machine"
 
     @property
     def paused(self) -> str:
-        """Annotation of whatever is not to be touched."""
+        """Annotation of a paused object."""
         return f"{self.group}/paused"
 
     @property
@@ -78,43 +78,43 @@ class ApiNames:
 
     @property
     def cluster_name(self) -> str:
-        """Label of whatever belongs to a cluster."""
+        """Label of objects: their cluster."""
         return f"{self.group}/cluster-name"
 
 
 def is_managed(label: str) -> bool:
-    """Whether Cluster API hands a machine's label on to its node."""
+    """Whether Cluster API copies a machine's label to its node."""
     domain = label.partition("/")[0]
     below = any(domain.endswith(f".{one}") for one in MANAGED_DOMAINS)
     return below or domain in {*MANAGED, *MANAGED_DOMAINS}
 
 
 PENDING, FAILED, DELETING = "pending-machine-", "failed-machine-", "deleting-machine-"
-_MADE_UP = (PENDING, FAILED, DELETING)
+_PLACEHOLDERS = (PENDING, FAILED, DELETING)
 
 
 def normalized(provider_id: str) -> str:
-    """What two IDs of one machine have in common."""
+    """Return the part of a provider ID that is the same in all spellings."""
     if provider_id.startswith("azure://") and "virtualMachineScaleSets" in provider_id:
         return provider_id
     return provider_id.rpartition("/")[2]
 
 
-def made_up(prefix: str, namespace: str, name: str) -> str:
-    """The ID of a machine that has none; no namespace has an underscore in it."""
+def placeholder_id(prefix: str, namespace: str, name: str) -> str:
+    """Return the placeholder of a machine without a provider ID; namespaces have no underscore."""
     return f"{prefix}{namespace}_{name}"
 
 
 def machine_key(provider_id: str) -> str:
-    """The machine that a made-up ID stands for, as `namespace/name`; empty if it is a real one."""
-    for prefix in _MADE_UP:
+    """Return the `namespace/name` in a placeholder; empty for a real provider ID."""
+    for prefix in _PLACEHOLDERS:
         if provider_id.startswith(prefix):
             return provider_id.removeprefix(prefix).replace("_", "/", 1)
     return ""
 
 
 class InfrastructureRef(Struct):
-    """The template of a machine's infrastructure; v1beta2 names its group only."""
+    """Reference to a machine's infrastructure template; v1beta2 has the API group only."""
 
     api_version: str = ""
     api_group: str = ""
@@ -123,13 +123,13 @@ class InfrastructureRef(Struct):
 
 
 class TemplateMeta(Struct):
-    """What machines get of their template."""
+    """Metadata of a machine template."""
 
     labels: Labels = {}
 
 
 class TemplateTaint(Struct):
-    """A taint of the nodes to come, as somebody wrote it."""
+    """A taint of new nodes, not validated."""
 
     key: str = ""
     value: str = ""
@@ -137,21 +137,21 @@ class TemplateTaint(Struct):
 
 
 class MachineTemplateSpec(Struct):
-    """What machines are made from."""
+    """Spec of a machine template."""
 
     infrastructure_ref: InfrastructureRef | None = None
     taints: list[TemplateTaint] = []
 
 
 class MachineTemplate(Struct):
-    """What machines look like."""
+    """The template of machines."""
 
     metadata: TemplateMeta = msgspec.field(default_factory=TemplateMeta)
     spec: MachineTemplateSpec = msgspec.field(default_factory=MachineTemplateSpec)
 
 
 class ScalableSpec(Struct):
-    """How many machines are wanted, and of what kind."""
+    """Replicas and template of machines."""
 
     cluster_name: str = ""
     replicas: Count | None = None
@@ -162,104 +162,104 @@ class ScalableSpec(Struct):
 
 
 class ScalableStatus(Struct):
-    """How many machines there are."""
+    """The current number of machines."""
 
     replicas: int = 0
 
 
 class Scalable(KubeObject):
-    """What can be a node group."""
+    """An object that can be a node group."""
 
     spec: ScalableSpec = msgspec.field(default_factory=ScalableSpec)
     status: ScalableStatus = msgspec.field(default_factory=ScalableStatus)
 
 
 class MachineDeployment(Scalable):
-    """Machines that are replaced in an orderly way, by MachineSets."""
+    """A MachineDeployment, which manages MachineSets."""
 
 
 class MachineSet(Scalable):
-    """Equal machines."""
+    """A MachineSet."""
 
 
 class MachinePool(Scalable):
-    """Equal machines that the infrastructure itself keeps."""
+    """A MachinePool, whose machines the infrastructure manages."""
 
 
 class MachineSpec(Struct):
-    """A machine as it is wanted."""
+    """Spec of a machine."""
 
     cluster_name: str = ""
     provider_id: str = msgspec.field(default="", name="providerID")
 
 
 class NodeReference(Struct):
-    """The node that a machine became."""
+    """Reference to a machine's node."""
 
     name: str = ""
 
 
-class Failure(Struct):
-    """Why a machine will never be one, in the words of v1beta1."""
+class MachineFailure(Struct):
+    """The terminal failure of a machine, as in v1beta1."""
 
     failure_reason: str = ""
     failure_message: str = ""
 
 
-class Deprecated(Struct):
-    """Where v1beta2 keeps what it does not use any more."""
+class DeprecatedStatus(Struct):
+    """Deprecated status fields in v1beta2."""
 
-    v1beta1: Failure = msgspec.field(default_factory=Failure)
+    v1beta1: MachineFailure = msgspec.field(default_factory=MachineFailure)
 
 
 class MachineStatus(Struct):
-    """How far a machine is."""
+    """Status of a machine."""
 
     phase: str = ""
     node_ref: NodeReference | None = None
     failure_reason: str = ""
     failure_message: str = ""
-    deprecated: Deprecated = msgspec.field(default_factory=Deprecated)
+    deprecated: DeprecatedStatus = msgspec.field(default_factory=DeprecatedStatus)
 
     @property
-    def failure(self) -> Failure | None:
-        """What went wrong for good; None if nothing did."""
+    def failure(self) -> MachineFailure | None:
+        """The terminal failure; None if there is none."""
         old = self.deprecated.v1beta1
         reason = self.failure_reason or old.failure_reason
         message = self.failure_message or old.failure_message
         if not reason and not message and self.phase != "Failed":
             return None
-        return Failure(failure_reason=reason, failure_message=message)
+        return MachineFailure(failure_reason=reason, failure_message=message)
 
 
 class Machine(KubeObject):
-    """One machine."""
+    """A Machine of Cluster API."""
 
     spec: MachineSpec = msgspec.field(default_factory=MachineSpec)
     status: MachineStatus = msgspec.field(default_factory=MachineStatus)
 
 
 NO_CAPACITY = "InsufficientResources"
-"""Cluster API's reason for a cloud that has none left."""
+"""Cluster API's reason for a cloud without capacity."""
 
 
 def is_deleting(machine: Machine) -> bool:
-    """Whether a machine is on its way out."""
+    """Whether a machine is being deleted."""
     return machine.metadata.deletion_timestamp is not None
 
 
 def has_failed(machine: Machine) -> bool:
-    """Whether a machine will never be a node."""
+    """Whether a machine failed before it had a node."""
     return machine.status.failure is not None and machine.status.node_ref is None
 
 
 def is_node(machine: Machine) -> bool:
-    """Whether a machine has become a node and is to stay one."""
+    """Whether a machine has a node and is not being deleted."""
     return machine.status.node_ref is not None and not is_deleting(machine)
 
 
 def instance_of(machine: Machine, provider_id: str) -> Instance:
-    """The instance that a machine is; `provider_id` may be empty."""
+    """Return the instance of a machine; `provider_id` may be empty."""
     failure = machine.status.failure
     if is_deleting(machine):
         error = _error("DeletingFailed", failure) if failure is not None else None
@@ -272,13 +272,13 @@ def instance_of(machine: Machine, provider_id: str) -> Instance:
     return Instance(provider_id or _id(PENDING, machine), InstanceState.RUNNING)
 
 
-def _error(code: str, failure: Failure) -> InstanceError:
+def _error(code: str, failure: MachineFailure) -> InstanceError:
     kind = ErrorClass.OTHER
     if failure.failure_reason == NO_CAPACITY:
         kind = ErrorClass.OUT_OF_RESOURCES
-    said = failure.failure_message or failure.failure_reason or "the machine failed"
-    return InstanceError(kind, failure.failure_reason or code, said)
+    message = failure.failure_message or failure.failure_reason or "the machine failed"
+    return InstanceError(kind, failure.failure_reason or code, message)
 
 
 def _id(prefix: str, machine: Machine) -> str:
-    return made_up(prefix, machine.namespace, machine.name)
+    return placeholder_id(prefix, machine.namespace, machine.name)

@@ -1,1 +1,1 @@
-"""Groups declared in plain YAML: in a file, or as NodeGroup objects of the cluster."""
+"""Node groups declared in YAML: in a file, or as NodeGroup objects of the cluster."""

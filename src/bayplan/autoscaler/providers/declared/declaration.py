@@ -1,21 +1,21 @@
-"""A node group as it is declared in plain YAML: an entry of a file, or a NodeGroup's spec.
+"""The declaration of a node group in YAML: an entry of a file, or a NodeGroup's spec.
 
-    id: MachineDeployment/default/workers   # what the cloud calls it, unless that is its name
+    id: MachineDeployment/default/workers   # the provider's id, if it is not the name
     min: 0
     max: 10
     price: 0.8                              # an hour
-    nodeSelector: {pool: workers}           # which nodes are its own
+    nodeSelector: {pool: workers}           # selects its nodes
     template:
       labels: {pool: workers}
       taints: [{key: dedicated, value: shop, effect: NoSchedule}]
       capacity: {cpu: 16, memory: 64Gi, pods: 110}
-      allocatable: {cpu: 15800m}            # as the capacity where it is not said
+      allocatable: {cpu: 15800m}            # the capacity where left out
     csiDrivers: {ebs.csi.aws.com: 25, efs.csi.aws.com: none}
     options: {scaleDownUnneededTime: 5m}
 
-Each field is read by itself, so that one that cannot be read spoils no other. A limit that cannot
-be read leaves its driver out, and nothing counts on it. A template of which anything cannot be read
-is not used at all: with a taint missing, it would promise too much.
+Each field is read by itself, so that an invalid one does not affect others. A driver with an
+invalid limit is left out. A template with an invalid field is not used at all: without one of its
+taints it would fit too many pods.
 """
 
 from __future__ import annotations
@@ -26,64 +26,64 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from bayplan.base.configfiles import FieldProblem, shaped
+from bayplan.base.configfiles import FieldProblem, convert_value
 from bayplan.kube.configvalues import Count, Section, check_labels, check_quantities
 from bayplan.kube.meta import ObjectReference, Quantity
 from bayplan.kube.nodes import Taint
-from bayplan.nodegroups.sections import OptionsSection, TaintSection
-from bayplan.nodegroups.templates import Limits, limits_of
+from bayplan.nodegroups.config_sections import OptionsSection, TaintSection
+from bayplan.nodegroups.templates import Limits, parse_limits
 
 Price = Annotated[float, msgspec.Meta(ge=0)]
 Id = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
 class TemplateSection(Section):
-    """What the next node will look like."""
+    """The template of the next node."""
 
     labels: dict[str, str] = {}
     """Of the nodes."""
     taints: list[TaintSection] = []
     """Of the nodes."""
     capacity: dict[str, Quantity] = {}
-    """By resource; pods: 110 unless it is said."""
+    """By resource; pods: 110 by default."""
     allocatable: dict[str, Quantity] = {}
-    """As the capacity where it is not said."""
+    """By resource; the capacity where left out."""
 
 
 class GroupSection(Section):
-    """A group; all of it may be left out."""
+    """A node group; all fields may be left out."""
 
     id: Id = ""
-    """What the cloud calls it, unless that is its name."""
+    """The provider's id, if it is not the name."""
     min: Count | None = None
-    """Least nodes."""
+    """Minimum size."""
     max: Count | None = None
-    """Most nodes."""
+    """Maximum size."""
     price: Price | None = None
-    """An hour's."""
+    """The hourly price of a node."""
     node_selector: dict[str, str] = {}
-    """Which nodes are its own, for planning without a cloud."""
+    """Selects its nodes, for planning without a cloud."""
     template: TemplateSection = msgspec.field(default_factory=TemplateSection)
-    """What the next node will look like."""
+    """The template of the next node."""
     csi_drivers: dict[str, object] | None = None
-    """Anything may stand for a limit here, so that a bad one spoils only its driver."""
+    """Attach limits by driver: a number, or none for no limit."""
     options: OptionsSection = msgspec.field(default_factory=OptionsSection)
-    """How it is scaled."""
+    """Autoscaling options."""
 
 
 def read_section(
     plain: Mapping[str, object], path: str = ""
 ) -> tuple[GroupSection, list[FieldProblem]]:
-    """What of a declaration can be read, and what cannot."""
+    """Read the valid fields of a declaration, and the problems of the others."""
     kept: dict[str, object] = {}
     problems: list[FieldProblem] = []
     for name, value in plain.items():
         try:
-            shaped({name: value}, GroupSection, path)
+            convert_value({name: value}, GroupSection, path)
             kept[name] = value
         except FieldProblem as problem:
             problems.append(problem)
-    return shaped(kept, GroupSection, path), problems
+    return convert_value(kept, GroupSection, path), problems
 
 
 T = TypeVar("T")
@@ -92,8 +92,8 @@ _UNBOUNDED: _Bounds = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """What is said of a group's next node."""
+class TemplateDescription:
+    """The declared properties of a group's next node."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
@@ -103,16 +103,16 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What is declared of one group; None is what is not said."""
+    """The declaration of one group; None is left out."""
 
     group: str
-    """The group's id, as the cloud has it."""
+    """The group's id in the provider."""
     min_size: int | None = None
     max_size: int | None = None
     price: float | None = None
-    """An hour."""
+    """The hourly price of a node."""
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    description: Description = field(default_factory=Description)
+    description: TemplateDescription = field(default_factory=TemplateDescription)
     limits: Limits | None = None
     unread: tuple[str, ...] = ()
     """Drivers whose limit cannot be read."""
@@ -125,7 +125,7 @@ class Declaration:
 def declare(
     name: str, plain: Mapping[str, object], path: str = "", about: ObjectReference | None = None
 ) -> Declaration:
-    """The declaration of a group, with everything in it that makes no sense."""
+    """Build the declaration of a group, with its problems."""
     section, problems = read_section(plain, path)
     prefix = f"{path}." if path else ""
 
@@ -137,7 +137,9 @@ def declare(
             return otherwise
 
     is_sound = not any(one.field.startswith(f"{prefix}template") for one in problems)
-    described = checked(lambda: _description(section.template, f"{prefix}template"), Description())
+    described = checked(
+        lambda: _description(section.template, f"{prefix}template"), TemplateDescription()
+    )
     low, high = checked(lambda: _bounds(section, prefix), _UNBOUNDED)
     limits, unread, wrong = _limits(section.csi_drivers, f"{prefix}csiDrivers")
     return Declaration(
@@ -146,7 +148,7 @@ def declare(
         max_size=high,
         price=section.price,
         node_selector=checked(lambda: _labels(section.node_selector, f"{prefix}nodeSelector"), {}),
-        description=described if is_sound else Description(),
+        description=described if is_sound else TemplateDescription(),
         limits=limits,
         unread=unread,
         options=checked(lambda: section.options.options(f"{prefix}options"), {}),
@@ -155,34 +157,34 @@ def declare(
     )
 
 
-def _description(said: TemplateSection, path: str) -> Description:
-    check_quantities(said.capacity, f"{path}.capacity")
-    check_quantities(said.allocatable, f"{path}.allocatable")
-    taints = [one.taint(f"{path}.taints[{index}]") for index, one in enumerate(said.taints)]
-    labels = _labels(said.labels, f"{path}.labels")
-    return Description(labels, tuple(taints), said.capacity, said.allocatable)
+def _description(section: TemplateSection, path: str) -> TemplateDescription:
+    check_quantities(section.capacity, f"{path}.capacity")
+    check_quantities(section.allocatable, f"{path}.allocatable")
+    taints = [one.taint(f"{path}.taints[{index}]") for index, one in enumerate(section.taints)]
+    labels = _labels(section.labels, f"{path}.labels")
+    return TemplateDescription(labels, tuple(taints), section.capacity, section.allocatable)
 
 
-def _labels(said: Mapping[str, str], path: str) -> Mapping[str, str]:
-    check_labels(said, path)
-    return said
+def _labels(section: Mapping[str, str], path: str) -> Mapping[str, str]:
+    check_labels(section, path)
+    return section
 
 
-def _bounds(said: GroupSection, prefix: str) -> _Bounds:
-    if said.min is not None and said.max is not None and said.min > said.max:
-        raise FieldProblem(f"{prefix}min", f"{said.min} is more than max {said.max}")
-    return said.min, said.max
+def _bounds(section: GroupSection, prefix: str) -> _Bounds:
+    if section.min is not None and section.max is not None and section.min > section.max:
+        raise FieldProblem(f"{prefix}min", f"{section.min} is more than max {section.max}")
+    return section.min, section.max
 
 
 def _limits(
-    said: Mapping[str, object] | None, path: str
+    section: Mapping[str, object] | None, path: str
 ) -> tuple[Limits | None, tuple[str, ...], list[FieldProblem]]:
-    if said is None:
+    if section is None:
         return None, (), []
     limits: Limits = {}
     wrong: dict[str, FieldProblem] = {}
-    for driver, count in said.items():
-        known, problems = limits_of({driver: _text(count)}, "")
+    for driver, count in section.items():
+        known, problems = parse_limits({driver: _text(count)}, "")
         limits |= known
         for problem in problems:
             wrong[driver] = FieldProblem(f"{path}.{driver[:100]}", problem.partition(": ")[2])
@@ -190,5 +192,5 @@ def _limits(
 
 
 def _text(count: object) -> str:
-    """A limit as text; whatever is neither a number nor text is none."""
+    """Return a limit as text; any other type is invalid."""
     return str(count) if isinstance(count, int | str) and not isinstance(count, bool) else "?"

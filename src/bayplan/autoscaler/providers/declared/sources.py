@@ -1,19 +1,17 @@
-"""Where declarations come from: a file, read once, and NodeGroup objects, followed.
+"""Sources of declarations: a file, read once, and NodeGroup objects, watched.
 
-A file is `nodeGroups`, a list of declarations, each with the group's name. It is read strictly: the
-first thing that makes no sense is an error with its line, since its author is there to correct it.
+A file has `nodeGroups`, a list of declarations, each with the group's name. It is read strictly:
+the first problem is an error with its line.
 
-A group that is declared twice is as the file says, or else as the object says whose name comes
-first; the others are told that they do not count. What is wrong with NodeGroups is written into
-their status:
+Of a group that is declared twice, the file's declaration is used, or else the object's with the
+first name; the others get a problem. Problems of NodeGroups are written into their status:
 
     status:
       observedGeneration: 3
       problems: ["csiDrivers.ebs.csi.aws.com: 'many': the limit must be a whole number, or none"]
       conditions: [{type: Accepted, status: "False", reason: HasProblems, ...}]
 
-Only a status that says something else is written. One that cannot be written is tried again in the
-next round; nothing waits for it.
+Only a changed status is written. If that fails, it is retried in the next loop.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from bayplan.client import Change, Client, Informer, Untyped, merge, untyped_kin
 from bayplan.client.errors import ClientError
 from bayplan.client.events import reference_to
 from bayplan.client.objects import name_of, uid_of
-from bayplan.kube.configvalues import Section, once
+from bayplan.kube.configvalues import Section, check_unique
 from bayplan.kube.times import timestamp
 from bayplan.nodegroups import GroupProblem
 
@@ -49,19 +47,19 @@ class _File(Section):
 
 
 def read_groups(path: Path) -> tuple[Declaration, ...]:
-    """The groups that a file declares; ConfigFileError if it cannot be used."""
+    """Read the declarations of a file; ConfigFileError if it is invalid."""
     return parse_groups(read_text(path), str(path))
 
 
 def parse_groups(text: bytes, source: str) -> tuple[Declaration, ...]:
-    """The groups that a text declares; ConfigFileError if it cannot be used."""
+    """Parse the declarations of a text; ConfigFileError if it is invalid."""
     document = parse(text, source, _File)
     found: dict[str, Declaration] = {}
     try:
         for index, entry in enumerate(document.value.node_groups):
             path = f"nodeGroups[{index}]"
             one = _entry(entry, path)
-            once(found, one.group, f"{path}.{'id' if entry.get('id') else 'name'}")
+            check_unique(found, one.group, f"{path}.{'id' if entry.get('id') else 'name'}")
             found[one.group] = one
     except FieldProblem as problem:
         raise document.error(problem) from None
@@ -72,7 +70,7 @@ def _entry(entry: dict[str, object], path: str) -> Declaration:
     try:
         name = msgspec.convert(entry, _Named).name
     except msgspec.ValidationError:
-        raise FieldProblem(f"{path}.name", "a group needs a name of its own") from None
+        raise FieldProblem(f"{path}.name", "a group needs a name") from None
     rest = {key: value for key, value in entry.items() if key != "name"}
     made = declare(name, rest, path)
     for problem in made.problems:
@@ -84,13 +82,13 @@ NODE_GROUPS = untyped_kind("NodeGroup")
 
 
 class FileDeclarations:
-    """What a file declares."""
+    """The declarations of a file."""
 
     def __init__(self, declarations: Sequence[Declaration]) -> None:
         self._by_group = {one.group: one for one in declarations}
 
     def by_group(self) -> Mapping[str, Declaration]:
-        """All of them."""
+        """The declarations by group."""
         return self._by_group
 
     def problems(self) -> Sequence[GroupProblem]:
@@ -98,11 +96,11 @@ class FileDeclarations:
         return ()
 
     async def refresh(self) -> None:
-        """A file is read once."""
+        """Do nothing: a file is read once."""
 
 
 class ObjectDeclarations:
-    """What a file and the cluster's NodeGroups declare together."""
+    """The declarations of a file and of the cluster's NodeGroups."""
 
     def __init__(self, informer: Informer[Untyped], file: Sequence[Declaration] = ()) -> None:
         self._following = SyncedInformers([informer])
@@ -113,18 +111,18 @@ class ObjectDeclarations:
         informer.on_change(self._changed)
 
     def by_group(self) -> Mapping[str, Declaration]:
-        """Each group as the first says who declares it."""
+        """The first declaration of each group."""
         if self._merged is None:
             self._merged = self._merge()
         return self._merged
 
     def problems(self) -> Sequence[GroupProblem]:
-        """Those who declare what others have declared before."""
+        """Declarations of groups that are already declared."""
         self.by_group()
         return self._problems
 
     async def refresh(self) -> None:
-        """Wait for the objects, the first time; UnavailableError if they cannot be had."""
+        """Wait for the first list; ProviderUnavailableError if it fails."""
         await self._following.synced("NodeGroups")
 
     def _changed(self, change: Change[Untyped]) -> None:
@@ -141,7 +139,7 @@ class ObjectDeclarations:
             one = self._objects[name]
             first = merged.setdefault(one.group, one)
             if first is not one:
-                text = f"it is declared already, by {_author(first)}; this does not count"
+                text = f"already declared by {_author(first)}; this declaration is ignored"
                 self._problems.append(GroupProblem(one.group, text, one.about))
         return merged
 
@@ -157,18 +155,18 @@ def _author(one: Declaration) -> str:
 
 log = logging.getLogger(__name__)
 _MOST = 20
-"""Problems that are listed; who has more finds them when these are gone."""
+"""The maximum number of problems in a status."""
 
 
-class Statuses:
+class NodeGroupStatuses:
     """Writes the status of NodeGroups."""
 
     def __init__(self, client: Client, informer: Informer[Untyped]) -> None:
         self._client = client
         self._informer = informer
 
-    async def tell(self, problems: Sequence[GroupProblem]) -> None:
-        """Bring every status up to date."""
+    async def write(self, problems: Sequence[GroupProblem]) -> None:
+        """Update the status of every NodeGroup."""
         found: defaultdict[str, list[str]] = defaultdict(list)
         for one in problems:
             if one.about is not None:
@@ -211,7 +209,7 @@ class Statuses:
 
 
 def _since(known: Mapping[str, object], status: str) -> str:
-    """Since when the condition has been as it is; empty if it has not."""
+    """Return since when the condition has this status; empty if it has not."""
     conditions = known.get("conditions")
     for one in conditions if isinstance(conditions, list) else []:
         if isinstance(one, dict) and one.get("status") == status:

@@ -1,1 +1,1 @@
-"""Admission: what may look at, change or refuse a write before it is stored."""
+"""Admission: built-in steps and webhooks."""

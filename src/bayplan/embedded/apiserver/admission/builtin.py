@@ -1,8 +1,8 @@
-"""The admission steps that every server has: what an object gets from other objects.
+"""Built-in admission: fields of an object that come from other objects.
 
-What it has been given it keeps: a client that writes a service back without takes nothing away.
+Values that were allocated once are kept: an update that omits them does not remove them.
 
-They need the store, which is why they are not part of a kind's strategy.
+These steps read the store, so they are not part of a kind's strategy.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from bayplan.embedded.apiserver.admission.pods import PRIORITY_CLASSES, PodAdmission
-from bayplan.embedded.apiserver.errors import ApiError, forbidden
+from bayplan.embedded.apiserver.errors import StatusError, forbidden
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend, Step
-from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, AdmissionStep, Backend
+from bayplan.embedded.apiserver.store.entry import ObjectKey, StoreEntry
 from bayplan.kube import quantity
 
 _NETWORK = ipaddress.IPv4Network("10.96.0.0/16")
@@ -24,13 +24,13 @@ _ON_NODES = ("NodePort", "LoadBalancer")
 
 
 class ServiceAdmission:
-    """Gives services their addresses and ports."""
+    """Allocates cluster IPs and node ports of services."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def allocate(self, request: AdmissionRequest) -> None:
-        """Fill in what is not said, with what the service has or with what is free."""
+        """Set fields that are absent, from the old service or from free addresses and ports."""
         spec: JsonObject = (request.object or {}).setdefault("spec", {})
         if request.old_object is not None:
             _keep(spec, request.old_object.get("spec") or {})
@@ -53,7 +53,7 @@ class ServiceAdmission:
             address = str(_NETWORK[1 + (start + offset) % addresses])
             if address not in taken:
                 return address
-        raise ApiError(507, "InsufficientStorage", "no service address is free")
+        raise StatusError(507, "InsufficientStorage", "no free cluster IP")
 
     def _give_node_ports(self, spec: JsonObject) -> None:
         without = [port for port in spec.get("ports") or () if not port.get("nodePort")]
@@ -62,7 +62,7 @@ class ServiceAdmission:
         taken = {port.get("nodePort") for port in spec["ports"]} | self._node_ports()
         free = [number for number in _NODE_PORTS if number not in taken]
         if len(free) < len(without):
-            raise ApiError(507, "InsufficientStorage", "no node port is free")
+            raise StatusError(507, "InsufficientStorage", "no free node port")
         for port, number in zip(without, self._backend.rng.sample(free, len(without)), strict=True):
             port["nodePort"] = number
 
@@ -106,13 +106,13 @@ _NO_GROWTH = (
 
 
 class StorageAdmission:
-    """The rules about storage of one server."""
+    """Admission of storage objects."""
 
     def __init__(self, backend: Backend) -> None:
         self._store = backend.store
 
     def default_class(self, request: AdmissionRequest) -> None:
-        """A claim that names no class gets the default one; of several, the newest."""
+        """Set the default storage class of a claim without one; of several, the newest."""
         claim = request.object or {}
         spec = claim.setdefault("spec", {})
         if spec.get("storageClassName") is not None or _OLD_CLASS in _annotations(claim):
@@ -122,30 +122,30 @@ class StorageAdmission:
             spec["storageClassName"] = max(defaults, key=_created).key.name
 
     def protect(self, request: AdmissionRequest) -> None:
-        """What is made stays, once deleted, until a controller finds that nobody needs it."""
+        """Add the protection finalizer to a new claim or volume."""
         meta = (request.object or {})["metadata"]
         finalizer = _PROTECTION[request.call.kind.storage]
         if finalizer not in (meta.get("finalizers") or ()):
             meta["finalizers"] = [*(meta.get("finalizers") or ()), finalizer]
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """A claim may grow once it is bound, if its class allows that."""
+        """Refuse to grow a claim unless it is bound and its class allows expansion."""
         call, new, old = request.call, request.object, request.old_object
         if call.kind.storage != _CLAIMS or call.subresource or new is None or old is None:
             return
         if _size(new) <= _size(old):
             return
         if (old.get("status") or {}).get("phase") != "Bound":
-            why = "Only bound persistent volume claims can be expanded"
+            detail = "Only bound persistent volume claims can be expanded"
         elif self._may_grow(new, old):
             return
         else:
-            why = _NO_GROWTH
-        raise forbidden(call.kind.group, call.kind.plural, call.name, why)
+            detail = _NO_GROWTH
+        raise forbidden(call.kind.group, call.kind.plural, call.name, detail)
 
     def _may_grow(self, new: JsonObject, old: JsonObject) -> bool:
         name = _class_of(new)
-        entry = self._store.get(Key(STORAGE_CLASSES, "", name)) if name else None
+        entry = self._store.get(ObjectKey(STORAGE_CLASSES, "", name)) if name else None
         same = name == _class_of(old)
         return same and entry is not None and bool(entry.object().get("allowVolumeExpansion"))
 
@@ -154,12 +154,12 @@ def _annotations(obj: JsonObject) -> JsonObject:
     return obj["metadata"].get("annotations") or {}
 
 
-def _is_default(entry: Entry) -> bool:
+def _is_default(entry: StoreEntry) -> bool:
     found = _annotations(entry.object())
     return any(found.get(name) == "true" for name in _DEFAULT)
 
 
-def _created(entry: Entry) -> str:
+def _created(entry: StoreEntry) -> str:
     return str(entry.object()["metadata"]["creationTimestamp"])
 
 
@@ -179,7 +179,7 @@ Rule = Callable[[AdmissionRequest], None]
 
 
 class BuiltinAdmission:
-    """The built-in rules of one server."""
+    """The built-in admission of one server."""
 
     def __init__(self, backend: Backend) -> None:
         self._storage = storage = StorageAdmission(backend)
@@ -196,8 +196,8 @@ class BuiltinAdmission:
             "services": (services.allocate,),
         }
 
-    def step(self) -> Step:
-        """The rules as one mutating step of the chain."""
+    def step(self) -> AdmissionStep:
+        """Return the built-in rules as one mutating step."""
 
         async def admit(request: AdmissionRequest) -> None:
             if request.operation == "DELETE":
@@ -217,7 +217,7 @@ class BuiltinAdmission:
         return rules.get(call.kind.storage, ())
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """What must hold for the final object."""
+        """Run the built-in validating rules on the final object."""
         call = request.call
         if call.kind.storage == PRIORITY_CLASSES:
             self._pods.validate_class(request)
@@ -232,5 +232,5 @@ class BuiltinAdmission:
 def _protect_namespaces(request: AdmissionRequest) -> None:
     call = request.call
     if call.kind.storage == "namespaces" and call.name in _PROTECTED:
-        why = "this namespace may not be deleted"
-        raise forbidden(call.kind.group, call.kind.plural, call.name, why)
+        detail = "this namespace may not be deleted"
+        raise forbidden(call.kind.group, call.kind.plural, call.name, detail)

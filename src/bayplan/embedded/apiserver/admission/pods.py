@@ -1,13 +1,13 @@
-"""What a pod gets from other objects: priority, tolerations, its runtime's overhead, its place."""
+"""Admission of pods: priority, tolerations, runtime class, topology labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from bayplan.embedded.apiserver.errors import ApiError, forbidden
+from bayplan.embedded.apiserver.errors import StatusError, forbidden
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend
-from bayplan.embedded.apiserver.store.entry import Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey
 from bayplan.embedded.apiserver.validation.pods.resources import pod_requests
 from bayplan.embedded.apiserver.validation.pods.updates import same_spec
 from bayplan.kube import quantity
@@ -21,20 +21,20 @@ Rule = Callable[[AdmissionRequest], None]
 
 
 class PodAdmission:
-    """The rules about pods of one server."""
+    """Admission of pods of one server."""
 
     def __init__(self, backend: Backend) -> None:
         self._store = backend.store
         self._default_class: tuple[int, JsonObject] = (-1, {})
         self.on_create: tuple[Rule, ...] = (
             self._priority,
-            _tolerate_unwell_nodes,
+            _default_tolerations,
             self._runtime_class,
-            self._place,
+            self._topology,
             _account,
         )
-        self.on_update: tuple[Rule, ...] = (_keep_priority, _tolerate_unwell_nodes, self._place)
-        self.on_binding: tuple[Rule, ...] = (self._bound_place,)
+        self.on_update: tuple[Rule, ...] = (_keep_priority, _default_tolerations, self._topology)
+        self.on_binding: tuple[Rule, ...] = (self._bound_topology,)
 
     def _priority(self, request: AdmissionRequest) -> None:
         spec = _spec(request)
@@ -47,13 +47,13 @@ class PodAdmission:
             spec["priorityClassName"] = found["metadata"]["name"]
 
     def _priority_class(self, request: AdmissionRequest, name: str) -> JsonObject:
-        entry = self._store.get(Key(PRIORITY_CLASSES, "", name))
+        entry = self._store.get(ObjectKey(PRIORITY_CLASSES, "", name))
         if entry is None:
             raise _refuse(request, f"no PriorityClass with name {name} was found")
         return entry.object()
 
     def _default_priority(self) -> JsonObject:
-        """The class of pods that name none; looked up again only when a class has changed."""
+        """Return the class of pods that name none; cached until a class changes."""
         version = self._store.watch_cache(PRIORITY_CLASSES).end
         if self._default_class[0] != version:
             classes = (entry.object() for entry in self._store.list(PRIORITY_CLASSES))
@@ -72,65 +72,67 @@ class PodAdmission:
         name = _spec(request).get("runtimeClassName")
         if name is None:
             return {}
-        entry = self._store.get(Key(RUNTIME_CLASSES, "", name))
+        entry = self._store.get(ObjectKey(RUNTIME_CLASSES, "", name))
         if entry is None:
             raise _refuse(request, f'pod rejected: RuntimeClass "{name}" not found')
         return entry.object()
 
     def validate_class(self, request: AdmissionRequest) -> None:
-        """Of the priority classes, one can be the default."""
+        """Refuse a second default priority class."""
         if not (request.object or {}).get("globalDefault"):
             return
         other = (self._default_priority().get("metadata") or {}).get("name")
         if other and (request.operation == "CREATE" or other != request.call.name):
-            why = f"PriorityClass {other} is already marked as default. Only one default can exist"
-            raise _refuse(request, why)
+            detail = (
+                f"PriorityClass {other} is already marked as default. Only one default can exist"
+            )
+            raise _refuse(request, detail)
 
     def validate_new(self, request: AdmissionRequest) -> None:
-        """A pod's overhead is its runtime's, whoever wrote it."""
+        """Refuse a pod whose overhead differs from its runtime class."""
         spec = _spec(request)
         if spec.get("overhead") is None and spec.get("runtimeClassName") is None:
             return
         wanted = (self._runtime(request).get("overhead") or {}).get("podFixed")
         given = spec.get("overhead")
         if wanted is None and given is not None:
-            why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            raise _refuse(request, f"pod rejected: {why}")
+            detail = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+            raise _refuse(request, f"pod rejected: {detail}")
         if wanted is not None and not _same_overhead(wanted, given):
             raise _refuse(request, _OTHER_OVERHEAD)
 
     def validate_resize(self, request: AdmissionRequest) -> None:
-        """A pod is resized only on a node that is there, can do it, and has enough at all."""
+        """Refuse a resize unless the pod's node exists, supports it and is large enough."""
         spec, old = _spec(request), (request.old_object or {}).get("spec") or {}
         node = spec.get("nodeName") or ""
         if not node or spec == old:
             return
-        entry = self._store.get(Key("nodes", "", node))
+        entry = self._store.get(ObjectKey("nodes", "", node))
         if entry is None:
             raise _refuse(request, f'node "{node}" not found')
         system = entry.labels.get("kubernetes.io/os", "linux")
         if system != "linux":
-            why = f'pod resize is only supported on linux nodes, node "{node}" is "{system}"'
-            raise _with_cause(_refuse(request, why), "UnsupportedPlatform")
+            detail = f'pod resize is only supported on linux nodes, node "{node}" is "{system}"'
+            raise _with_cause(_refuse(request, detail), "UnsupportedPlatform")
         allocatable = (entry.object().get("status") or {}).get("allocatable") or {}
-        lacking = _lacking(spec, allocatable)
+        lacking = _exceeded_resources(spec, allocatable)
         if lacking:
-            why = f"node didn't have enough allocatable resources: {'; '.join(lacking)}"
-            raise _with_cause(_refuse(request, why), "NodeCapacity")
+            detail = f"node didn't have enough allocatable resources: {'; '.join(lacking)}"
+            raise _with_cause(_refuse(request, detail), "NodeCapacity")
 
-    def _place(self, request: AdmissionRequest) -> None:
-        """A pod that has a node tells where that is."""
+    def _topology(self, request: AdmissionRequest) -> None:
+        """Set the topology labels of a pod that has a node."""
         pod = request.object or {}
-        self._say_place(pod, _spec(request).get("nodeName") or "")
+        self._set_topology(pod, _spec(request).get("nodeName") or "")
 
-    def _bound_place(self, request: AdmissionRequest) -> None:
+    def _bound_topology(self, request: AdmissionRequest) -> None:
         binding = request.object or {}
         target = binding.get("target") or {}
         if target.get("kind") == "Node":
-            self._say_place(binding, target.get("name") or "")
+            self._set_topology(binding, target.get("name") or "")
 
-    def _say_place(self, obj: JsonObject, node: str) -> None:
-        entry = self._store.get(Key("nodes", "", node)) if node else None
+    def _set_topology(self, obj: JsonObject, node: str) -> None:
+        entry = self._store.get(ObjectKey("nodes", "", node)) if node else None
         labels = {} if entry is None else entry.labels
         where = {key: labels[key] for key in _PLACES if key in labels}
         if where:
@@ -146,13 +148,13 @@ def _spec(request: AdmissionRequest) -> JsonObject:
     return spec
 
 
-def _refuse(request: AdmissionRequest, why: str) -> ApiError:
+def _refuse(request: AdmissionRequest, detail: str) -> StatusError:
     kind = request.call.kind
-    return forbidden(kind.group, kind.plural, request.call.name, why)
+    return forbidden(kind.group, kind.plural, request.call.name, detail)
 
 
-def _with_cause(error: ApiError, reason: str) -> ApiError:
-    return ApiError(
+def _with_cause(error: StatusError, reason: str) -> StatusError:
+    return StatusError(
         error.code,
         error.reason,
         error.message,
@@ -160,20 +162,20 @@ def _with_cause(error: ApiError, reason: str) -> ApiError:
     )
 
 
-def _lacking(spec: JsonObject, allocatable: JsonObject) -> list[str]:
-    """Of what a pod asks for more than a node has in all."""
-    asked = pod_requests(spec)
+def _exceeded_resources(spec: JsonObject, allocatable: JsonObject) -> list[str]:
+    """Return the resources of which a pod requests more than a node has in total."""
+    requested = pod_requests(spec)
     units = {"cpu": quantity.milli_value, "memory": quantity.value}
     return [
-        f"{name}, requested: {counted(quantity.format_amount(asked[name]))}, allocatable: "
+        f"{name}, requested: {counted(quantity.format_amount(requested[name]))}, allocatable: "
         f"{counted(allocatable.get(name) or '0')}"
         for name, counted in units.items()
-        if name in asked and asked[name] > quantity.parse(allocatable.get(name) or "0")
+        if name in requested and requested[name] > quantity.parse(allocatable.get(name) or "0")
     ]
 
 
 def _settle(request: AdmissionRequest, field: str, value: object, what: str) -> None:
-    """What comes from a class cannot be said otherwise."""
+    """Set a field that comes from a class; refuse another value."""
     spec = _spec(request)
     if spec.get(field) not in (None, value):
         raise _refuse(
@@ -185,15 +187,15 @@ def _settle(request: AdmissionRequest, field: str, value: object, what: str) -> 
 
 
 def _keep_priority(request: AdmissionRequest) -> None:
-    """Whoever does not repeat what a class has settled does not change it."""
+    """Keep the priority of the old pod in an update that omits it."""
     spec, old = _spec(request), (request.old_object or {}).get("spec") or {}
     for name in ("priority", "preemptionPolicy"):
         if spec.get(name) is None and old.get(name) is not None:
             spec[name] = old[name]
 
 
-def _tolerate_unwell_nodes(request: AdmissionRequest) -> None:
-    """A pod leaves a node that is unwell after five minutes, unless it says otherwise."""
+def _default_tolerations(request: AdmissionRequest) -> None:
+    """Add the default tolerations: 300 seconds for not-ready and unreachable nodes."""
     spec = _spec(request)
     tolerations = spec.get("tolerations") or []
     missing = [key for key in _UNWELL if not any(_tolerates(one, key) for one in tolerations)]
@@ -246,7 +248,7 @@ def _give_scheduling(request: AdmissionRequest, scheduling: JsonObject) -> None:
 
 
 def _merged(tolerations: list[JsonObject]) -> list[JsonObject]:
-    """Tolerations without those that another one covers."""
+    """Return the tolerations without those that another one covers."""
     kept: list[JsonObject] = []
     for index, one in enumerate(tolerations):
         covered = any(_covers(other, one) for other in kept)

@@ -1,1 +1,1 @@
-"""Authorization: may this user do this to that."""
+"""Authorization."""

@@ -1,8 +1,8 @@
-"""Nobody can grant what they do not have; whoever may act as somebody else says so in headers.
+"""Privilege escalation checks, and impersonation.
 
-Whoever writes a role must hold everything that it allows, and whoever binds one must hold all
-that it grants; unless they may `escalate` that role, or `bind` it. A role that does not exist
-grants what it will say one day, so only who may bind it can.
+The author of a role must have all permissions of the role, and the author of a binding those of the
+bound role, unless they may `escalate` that role, or `bind` it. A role that does not exist can only
+be bound with the `bind` verb.
 """
 
 from __future__ import annotations
@@ -16,29 +16,29 @@ from bayplan.embedded.apiserver.authorization.rbac import (
     MASTERS,
     Attributes,
     Authorizer,
-    Rbac,
+    RbacAuthorizer,
 )
 from bayplan.embedded.apiserver.errors import bad_request, forbidden, not_found
 from bayplan.embedded.apiserver.identity import ANONYMOUS, AUTHENTICATED, UNAUTHENTICATED
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.request import User
+from bayplan.embedded.apiserver.request import UserInfo
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest
 from bayplan.embedded.apiserver.validation.names import dns_label, subdomain
 
 _ROLES = ("roles", "clusterroles")
 _BINDINGS = ("rolebindings", "clusterrolebindings")
-_MOST_COMPARED = 200_000
-"""Single permissions of a rule, times the rules that somebody holds."""
+_MAX_COMPARED = 200_000
+"""Limit of single permissions of a rule, times the rules of the user."""
 
 
 class EscalationGuard:
-    """A validating step that stops users from raising themselves."""
+    """A validating admission step that prevents privilege escalation."""
 
-    def __init__(self, rbac: Rbac) -> None:
+    def __init__(self, rbac: RbacAuthorizer) -> None:
         self._rbac = rbac
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """Refuse a role or a binding that grants more than its author holds."""
+        """Refuse a role or a binding that grants more than its author has."""
         call, obj = request.call, request.object
         if call.kind.group != GROUP or obj is None or MASTERS in call.user.groups:
             return
@@ -68,37 +68,37 @@ class EscalationGuard:
         held = self._rbac.rules(call.user, call.namespace)
         missing = [rule for rule in rules if not is_held(rule, held)]
         if missing:
-            why = (
+            detail = (
                 f'user "{call.user.name}" (groups={list(call.user.groups)}) is attempting to grant '
                 f"RBAC permissions not currently held: {missing}"
             )
-            raise forbidden(GROUP, call.kind.plural, call.name, why)
+            raise forbidden(GROUP, call.kind.plural, call.name, detail)
 
 
 def _grants(obj: JsonObject) -> JsonObject:
-    """A role or a binding without what only says when it is to be deleted."""
+    """Return a role or a binding without metadata that concerns only deletion."""
     ignored = ("finalizers", "ownerReferences", "managedFields", "resourceVersion")
     meta = {key: value for key, value in obj["metadata"].items() if key not in ignored}
     return {**obj, "metadata": meta}
 
 
 Part = tuple[str, ...]
-"""One single permission: verb, group, resource, name; or verb and path."""
+"""A single permission: verb, group, resource, name; or verb and path."""
 
 
 def is_held(rule: JsonObject, held: list[JsonObject]) -> bool:
-    """Whether everything that a rule allows is held; one with too much to go through is not."""
+    """Return whether the user has all permissions of a rule; False for one above the limit."""
     if any(_covers_whole(one, rule) for one in held):
         return True
     many = 1
     for name in ("verbs", "apiGroups", "resources", "resourceNames"):
         many *= len(rule.get(name) or ()) or 1
     many += len(rule.get("verbs") or ()) * len(rule.get("nonResourceURLs") or ())
-    return many * len(held) <= _MOST_COMPARED and all(_held(one, held) for one in _parts(rule))
+    return many * len(held) <= _MAX_COMPARED and all(_is_held(one, held) for one in _parts(rule))
 
 
 def _covers_whole(held: JsonObject, rule: JsonObject) -> bool:
-    """Whether one held rule allows all that another does; most are like that."""
+    """Return whether one rule of the user covers a rule entirely, the usual case."""
     if held.get("resourceNames") or rule.get("nonResourceURLs"):
         return False
     for name in ("verbs", "apiGroups", "resources"):
@@ -115,7 +115,7 @@ def _parts(rule: JsonObject) -> Iterator[Part]:
     yield from product(verbs, groups, resources, rule.get("resourceNames") or ("",))
 
 
-def _held(part: Part, rules: list[JsonObject]) -> bool:
+def _is_held(part: Part, rules: list[JsonObject]) -> bool:
     return any(_covers(rule, part) for rule in rules)
 
 
@@ -147,14 +147,16 @@ _SERVICE_ACCOUNT = "system:serviceaccount:"
 _AUTHENTICATION = "authentication.k8s.io"
 
 
-def acting_user(user: User, headers: Iterable[tuple[bytes, bytes]], judge: Authorizer) -> User:
-    """The user that a request acts as: its own, or one that it may impersonate."""
+def acting_user(
+    user: UserInfo, headers: Iterable[tuple[bytes, bytes]], authorizer: Authorizer
+) -> UserInfo:
+    """Return the user of a request: its own, or one that it may impersonate."""
     given = list(_given(headers))
     if not given:
         return user
     wanted = _wanted(given)
     for attributes in _rights(user, wanted, given):
-        if not judge.authorize(attributes).allowed:
+        if not authorizer.authorize(attributes).allowed:
             raise forbidden(
                 attributes.group, attributes.resource, attributes.name, attributes.sentence()
             )
@@ -162,14 +164,14 @@ def acting_user(user: User, headers: Iterable[tuple[bytes, bytes]], judge: Autho
 
 
 def _given(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[str, str]]:
-    """The headers of impersonation, without what all their names begin with."""
+    """Return the impersonation headers, without their common prefix."""
     for name, value in headers:
         if name[:12] == b"impersonate-" and value:
             yield name.decode("latin-1").removeprefix(_PREFIX), value.decode("utf-8", "replace")
 
 
-def _wanted(given: list[tuple[str, str]]) -> User:
-    """Who the request wants to be; a service account is in its groups unless others are named."""
+def _wanted(given: list[tuple[str, str]]) -> UserInfo:
+    """Return the impersonated user; a service account is in its default groups."""
     names = [value for key, value in given if key == "user"]
     if not names:
         raise bad_request(f"requested {[key for key, _ in given]} without impersonating a user")
@@ -182,19 +184,19 @@ def _wanted(given: list[tuple[str, str]]) -> User:
         if key.startswith(_EXTRA):
             extra.setdefault(unquote(key.removeprefix(_EXTRA)), []).append(value)
     uids = [value for key, value in given if key == "uid"]
-    return User(names[0], _with_everybody(names[0], groups), uids[0] if uids else "", extra)
+    return UserInfo(names[0], _with_authenticated(names[0], groups), uids[0] if uids else "", extra)
 
 
-def _with_everybody(name: str, groups: list[str]) -> tuple[str, ...]:
-    """The groups, with the one that everybody is in."""
+def _with_authenticated(name: str, groups: list[str]) -> tuple[str, ...]:
+    """Return the groups with `system:authenticated`."""
     everybody = UNAUTHENTICATED if name == ANONYMOUS else AUTHENTICATED
     if everybody not in groups and UNAUTHENTICATED not in groups:
         groups = [*groups, everybody]
     return tuple(groups)
 
 
-def _rights(user: User, wanted: User, given: list[tuple[str, str]]) -> Iterator[Attributes]:
-    """What the user must be allowed to impersonate."""
+def _rights(user: UserInfo, wanted: UserInfo, given: list[tuple[str, str]]) -> Iterator[Attributes]:
+    """Return the attributes that the user must be authorized for."""
     verb, account = "impersonate", _service_account(wanted.name)
     if account is not None:
         yield Attributes(user, verb, "", "serviceaccounts", namespace=account[0], name=account[1])
@@ -211,7 +213,7 @@ def _rights(user: User, wanted: User, given: list[tuple[str, str]]) -> Iterator[
 
 
 def _service_account(name: str) -> tuple[str, str] | None:
-    """The namespace and the name of a service account; None for any other user."""
+    """Return namespace and name of a service account; None for any other user."""
     if not name.startswith(_SERVICE_ACCOUNT):
         return None
     namespace, _, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")

@@ -1,8 +1,7 @@
-"""Authorization: the question, and the answer that RBAC's roles and bindings give to it.
+"""Authorization by RBAC roles and bindings.
 
-Roles and bindings are read from the store and kept compiled until one of them changes. Whoever is
-in `system:masters` may do everything; whoever is known may look at discovery and ask about
-themselves.
+Roles and bindings are read from the store and cached until they change. Members of `system:masters`
+may do everything; authenticated users may read discovery and review their own access.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.request import User
-from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.apiserver.request import UserInfo
+from bayplan.embedded.apiserver.store.entry import ObjectKey, StoreEntry
+from bayplan.embedded.apiserver.store.store import ApiObjectStore
 
 
 class Attributes(NamedTuple):
-    """What somebody wants to do: to a resource, or to a path that is none."""
+    """The attributes of a request: on a resource, or on a non-resource path."""
 
-    user: User
+    user: UserInfo
     verb: str
     group: str = ""
     resource: str = ""
@@ -30,7 +29,7 @@ class Attributes(NamedTuple):
     path: str = ""
 
     def sentence(self) -> str:
-        """The refusal in words."""
+        """Return the message of a refusal."""
         resource = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
         where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         return (
@@ -39,8 +38,8 @@ class Attributes(NamedTuple):
         )
 
 
-class Decision(NamedTuple):
-    """Yes or no, and why."""
+class AuthorizationDecision(NamedTuple):
+    """Whether a request is allowed, and why."""
 
     allowed: bool
     reason: str = ""
@@ -49,11 +48,11 @@ class Decision(NamedTuple):
 class Authorizer(Protocol):
     """Decides what users may do."""
 
-    def authorize(self, attributes: Attributes) -> Decision:
-        """May this happen?"""
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
+        """Return whether a request is allowed."""
 
-    def rules(self, user: User, namespace: str) -> list[JsonObject]:
-        """Everything that a user may do in a namespace."""
+    def rules(self, user: UserInfo, namespace: str) -> list[JsonObject]:
+        """Return all rules of a user in a namespace."""
 
 
 EVERYTHING: list[JsonObject] = [
@@ -63,33 +62,33 @@ EVERYTHING: list[JsonObject] = [
 
 
 class AlwaysAllow:
-    """Everybody who is known may do everything."""
+    """Allows everything to authenticated users."""
 
-    def authorize(self, attributes: Attributes) -> Decision:  # noqa: ARG002
-        """Yes."""
-        return Decision(True)
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:  # noqa: ARG002
+        """Allow it."""
+        return AuthorizationDecision(True)
 
-    def rules(self, user: User, namespace: str) -> list[JsonObject]:  # noqa: ARG002
-        """All of them."""
+    def rules(self, user: UserInfo, namespace: str) -> list[JsonObject]:  # noqa: ARG002
+        """Return one rule that allows everything."""
         return EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
-    """Another authorizer's decisions, each told to somebody."""
+class AuditingAuthorizer:
+    """Passes every decision of another authorizer to an audit function."""
 
-    judge: Authorizer
-    told: Callable[[Attributes, Decision], None]
+    authorizer: Authorizer
+    audit: Callable[[Attributes, AuthorizationDecision], None]
 
-    def authorize(self, attributes: Attributes) -> Decision:
-        """As the other one decides."""
-        decision = self.judge.authorize(attributes)
-        self.told(attributes, decision)
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
+        """Return the other authorizer's decision."""
+        decision = self.authorizer.authorize(attributes)
+        self.audit(attributes, decision)
         return decision
 
-    def rules(self, user: User, namespace: str) -> list[JsonObject]:
-        """As the other one says."""
-        return self.judge.rules(user, namespace)
+    def rules(self, user: UserInfo, namespace: str) -> list[JsonObject]:
+        """Return the other authorizer's rules."""
+        return self.authorizer.rules(user, namespace)
 
 
 GROUP = "rbac.authorization.k8s.io"
@@ -120,62 +119,64 @@ _BASIC: list[JsonObject] = [
 ]
 
 
-class Rbac:
-    """The authorizer that RBAC objects rule."""
+class RbacAuthorizer:
+    """The RBAC authorizer."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ApiObjectStore) -> None:
         self._store = store
-        self._decoded: dict[Key, tuple[Entry, JsonObject]] = {}
+        self._decoded: dict[ObjectKey, tuple[StoreEntry, JsonObject]] = {}
 
-    def authorize(self, attributes: Attributes) -> Decision:
-        """May this happen?"""
+    def authorize(self, attributes: Attributes) -> AuthorizationDecision:
+        """Return whether a request is allowed."""
         user = attributes.user
         if MASTERS in user.groups:
-            return Decision(True)
-        for rule, why in self._granted(user, attributes.namespace):
+            return AuthorizationDecision(True)
+        for rule, detail in self._granted(user, attributes.namespace):
             if _allows(rule, attributes):
-                return Decision(True, why)
-        return Decision(False)
+                return AuthorizationDecision(True, detail)
+        return AuthorizationDecision(False)
 
-    def rules(self, user: User, namespace: str) -> list[JsonObject]:
-        """Everything that a user may do in a namespace."""
+    def rules(self, user: UserInfo, namespace: str) -> list[JsonObject]:
+        """Return all rules of a user in a namespace."""
         if MASTERS in user.groups:
             return EVERYTHING
         return [rule for rule, _ in self._granted(user, namespace)]
 
-    def _granted(self, user: User, namespace: str) -> Iterator[tuple[JsonObject, str]]:
+    def _granted(self, user: UserInfo, namespace: str) -> Iterator[tuple[JsonObject, str]]:
         for rule in _BASIC:
-            yield rule, "RBAC: allowed to everybody who is known"
+            yield rule, "RBAC: allowed to all authenticated users"
         yield from self._bound(user, CLUSTER_ROLE_BINDINGS, "")
         if namespace:
             yield from self._bound(user, ROLE_BINDINGS, namespace)
 
-    def _bound(self, user: User, storage: str, namespace: str) -> Iterator[tuple[JsonObject, str]]:
+    def _bound(
+        self, user: UserInfo, storage: str, namespace: str
+    ) -> Iterator[tuple[JsonObject, str]]:
         for entry in self._store.list(storage, namespace):
             binding = self._read(entry)
             if any(_is_subject(one, user, namespace) for one in binding.get("subjects") or ()):
                 reference = binding.get("roleRef") or {}
-                why = f'RBAC: allowed by {binding["kind"]} "{entry.key.name}" of {reference}'
+                detail = f'RBAC: allowed by {binding["kind"]} "{entry.key.name}" of {reference}'
                 for rule in self.role_rules(reference, namespace) or ():
-                    yield rule, why
+                    yield rule, detail
 
     def role_rules(self, reference: JsonObject, namespace: str) -> list[JsonObject] | None:
-        """What the role that a binding names allows; None if there is no such role."""
+        """Return the rules of the role of a binding; None if there is no such role."""
         name = reference.get("name") or ""
         if reference.get("kind") == "ClusterRole":
-            entry = self._store.get(Key(CLUSTER_ROLES, "", name))
+            entry = self._store.get(ObjectKey(CLUSTER_ROLES, "", name))
         else:
-            entry = self._store.get(Key(ROLES, namespace, name)) if namespace else None
+            entry = self._store.get(ObjectKey(ROLES, namespace, name)) if namespace else None
         return None if entry is None else self._read(entry).get("rules") or []
 
-    def _read(self, entry: Entry) -> JsonObject:
+    def _read(self, entry: StoreEntry) -> JsonObject:
         kept = self._decoded.get(entry.key)
         if kept is None or kept[0] is not entry:
             kept = self._decoded[entry.key] = (entry, entry.object())
         return kept[1]
 
 
-def _is_subject(subject: JsonObject, user: User, namespace: str) -> bool:
+def _is_subject(subject: JsonObject, user: UserInfo, namespace: str) -> bool:
     name = subject.get("name") or ""
     match subject.get("kind"):
         case "User":

@@ -1,4 +1,4 @@
-"""The few controllers without which an API server's promises would not hold.
+"""The controllers that an API server needs.
 
-Owners' dependents are collected, and a deleted namespace loses its content.
+They collect dependents of deleted owners, and delete the content of deleted namespaces.
 """

@@ -1,25 +1,24 @@
-"""Serves what definitions define: at once when one is written, no more when it is gone.
+"""Serves the kinds of CustomResourceDefinitions while these exist.
 
-Its names are accepted as soon as somebody has looked at them. A definition that is being deleted
-waits until its objects are gone.
+Names are accepted at once. A terminating definition waits until its objects are deleted.
 """
 
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.controllers.queue import WorkQueue
 from bayplan.embedded.apiserver.crds.definitions import STORAGE, kinds_of
-from bayplan.embedded.apiserver.errors import ApiError
+from bayplan.embedded.apiserver.errors import StatusError
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.request import ADMIN, Call, DeleteOptions
+from bayplan.embedded.apiserver.request import ADMIN, Call, DeletionOptions
 from bayplan.embedded.apiserver.rest import deletion, writes
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.store.entry import Entry, Key
-from bayplan.embedded.apiserver.store.watchcache import Change
+from bayplan.embedded.apiserver.store.entry import ObjectKey, StoreEntry
+from bayplan.embedded.apiserver.store.watchcache import WatchCacheEvent
 from bayplan.embedded.apiserver.strategies.definitions import CLEANUP, established
 
 
 class DefinitionController:
-    """Keeps the catalog as the definitions say."""
+    """Keeps the catalog up to date with the definitions."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -39,7 +38,7 @@ class DefinitionController:
         """Stop following."""
         await self._queue.stop()
 
-    def _on_change(self, change: Change) -> None:
+    def _on_change(self, change: WatchCacheEvent) -> None:
         key = change.entry.key
         if key.storage == STORAGE:
             if change.deleted:
@@ -51,33 +50,33 @@ class DefinitionController:
             self._notice_definition(key.storage)
 
     def _notice_definition(self, name: str) -> None:
-        definition = self._store.get(Key(STORAGE, "", name))
+        definition = self._store.get(ObjectKey(STORAGE, "", name))
         if definition is not None:
             self._notice(definition)
 
-    def _notice(self, entry: Entry) -> None:
-        if entry.deleting or not _is_established(entry):
+    def _notice(self, entry: StoreEntry) -> None:
+        if entry.is_terminating or not _is_established(entry):
             self._queue.add(entry.key.name)
 
-    def _serve(self, entry: Entry) -> None:
+    def _serve(self, entry: StoreEntry) -> None:
         kinds = kinds_of(entry.object())
         self._backend.catalog.set_custom(entry.key.name, kinds)
         if any(kind.fields for kind in kinds):
             self._store.reindex(entry.key.name)
 
     async def _work(self, name: str) -> bool:
-        """Accept the names of a definition that has come; clear up after one that is going."""
-        definition = self._store.get(Key(STORAGE, "", name))
-        if definition is not None and definition.deleting:
+        """Accept the names of a new definition; delete the objects of a terminating one."""
+        definition = self._store.get(ObjectKey(STORAGE, "", name))
+        if definition is not None and definition.is_terminating:
             return await self._clear(name)
         await self._change(name, lambda one: established(one, self._backend.now()), "status")
         return True
 
     async def _clear(self, name: str) -> bool:
-        """Delete the objects of a definition that is going; then let it go."""
+        """Delete the objects of a terminating definition; then remove its finalizer."""
         kind = self._backend.catalog.stored(name)
         for entry in list(self._store.list(name)):
-            if kind is not None and not entry.deleting:
+            if kind is not None and not entry.is_terminating:
                 await self._delete(Call(ADMIN, kind, entry.key.namespace, entry.key.name))
         if not self._store.list(name):
             await self._release(name)
@@ -85,8 +84,8 @@ class DefinitionController:
 
     async def _delete(self, call: Call) -> None:
         try:
-            await deletion.delete(self._backend, call, DeleteOptions(propagation="Background"))
-        except ApiError as error:
+            await deletion.delete(self._backend, call, DeletionOptions(propagation="Background"))
+        except StatusError as error:
             if error.code != 404:
                 raise
 
@@ -105,11 +104,11 @@ class DefinitionController:
         call = Call(ADMIN, kind, name=name, subresource=subresource)
         try:
             await writes.change(self._backend, call, compute, trusted=True)
-        except ApiError as error:
+        except StatusError as error:
             if error.code != 404:
                 raise
 
 
-def _is_established(entry: Entry) -> bool:
+def _is_established(entry: StoreEntry) -> bool:
     conditions = (entry.object().get("status") or {}).get("conditions") or ()
     return any(one.get("type") == "Established" for one in conditions)

@@ -1,4 +1,4 @@
-"""A controller's queue: keys of what changed, each worked on once at a time."""
+"""A work queue: keys of changed objects, each processed by one task at a time."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 _REQUEUE_AFTER = 0.05
-_BREATH = 8
-"""Keys after which others get a turn."""
+_YIELD_AFTER = 8
+"""Number of keys after which the event loop runs other tasks."""
 
 
 class WorkQueue(Generic[K]):
-    """Runs a function for each key that is added, one after the other."""
+    """Calls a function for each added key, one after the other."""
 
     def __init__(self, name: str, work: Callable[[K], Awaitable[bool]]) -> None:
         self._name = name
@@ -31,7 +31,7 @@ class WorkQueue(Generic[K]):
         self._worked = 0
 
     def add(self, key: K) -> None:
-        """Work on a key, soon."""
+        """Enqueue a key."""
         if key not in self._known:
             self._known.add(key)
             self._waiting.append(key)
@@ -39,15 +39,15 @@ class WorkQueue(Generic[K]):
             self._news.set()
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start processing."""
         self._task = asyncio.create_task(self._run(), name=self._name)
 
     async def settled(self) -> None:
-        """Return once there is nothing left to do now."""
+        """Return once the queue is empty."""
         await self._idle.wait()
 
     async def stop(self) -> None:
-        """Stop working."""
+        """Stop processing."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -61,7 +61,7 @@ class WorkQueue(Generic[K]):
             self._idle.set()
 
     async def _one(self, key: K) -> None:
-        """Work on one key; whatever fails or says it is not done comes again a little later."""
+        """Process one key; requeue it with a delay if it fails or is not done."""
         self._known.discard(key)
         try:
             done = await self._work(key)
@@ -71,19 +71,19 @@ class WorkQueue(Generic[K]):
         if not done:
             asyncio.get_running_loop().call_later(_REQUEUE_AFTER, self.add, key)
         self._worked += 1
-        if self._worked % _BREATH == 0:
+        if self._worked % _YIELD_AFTER == 0:
             await asyncio.sleep(0)
 
 
-class Queued(Generic[K]):
-    """A controller that works through a queue."""
+class QueuedController(Generic[K]):
+    """A controller with a work queue."""
 
     _queue: WorkQueue[K]
 
     async def settled(self) -> None:
-        """Return once everything that follows from the changes so far has been done."""
+        """Return once all changes so far are processed."""
         await self._queue.settled()
 
     async def stop(self) -> None:
-        """Stop looking."""
+        """Stop."""
         await self._queue.stop()

@@ -1,1 +1,1 @@
-"""Custom resources: kinds that objects define, with schemas of their own."""
+"""CustomResourceDefinitions, and validation of custom resources by their schemas."""

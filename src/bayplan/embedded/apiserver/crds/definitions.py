@@ -1,18 +1,18 @@
-"""A CustomResourceDefinition as kinds: one for each version, and how its objects are scaled."""
+"""The kinds of a CustomResourceDefinition, one for each version, and their scale."""
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode
-from bayplan.embedded.apiserver.kinds.model import CustomSchema, Kind, PrinterColumn
+from bayplan.embedded.apiserver.kinds.model import CustomSchema, PrinterColumn, ServedKind
 from bayplan.embedded.apiserver.validation.causes import bad_value
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-def kinds_of(definition: JsonObject) -> tuple[Kind, ...]:
-    """The kinds that a definition defines, the version that is kept first."""
+def kinds_of(definition: JsonObject) -> tuple[ServedKind, ...]:
+    """Return the kinds of a definition, the storage version first."""
     versions = definition["spec"]["versions"]
     kept = storage_version(definition)
     served = [one for one in versions if one.get("served")]
@@ -21,15 +21,15 @@ def kinds_of(definition: JsonObject) -> tuple[Kind, ...]:
 
 
 def storage_version(definition: JsonObject) -> str:
-    """The version in which objects are kept."""
+    """Return the storage version."""
     versions = definition["spec"]["versions"] or ()
     return next((str(one["name"]) for one in versions if one.get("storage")), "")
 
 
-def _kind(spec: JsonObject, version: JsonObject, kept: str) -> Kind:
+def _kind(spec: JsonObject, version: JsonObject, kept: str) -> ServedKind:
     names, subresources = spec["names"], version.get("subresources") or {}
     offered = [name for name in ("status", "scale") if subresources.get(name) is not None]
-    return Kind(
+    return ServedKind(
         spec["group"],
         version["name"],
         names["kind"],
@@ -68,7 +68,7 @@ def _column(column: JsonObject) -> PrinterColumn:
     )
 
 
-_MOST = 2**31 - 1
+_MAX_INT32 = 2**31 - 1
 _MAP = "map[string]interface{}"
 _GO_TYPES = {
     dict: _MAP,
@@ -81,34 +81,34 @@ _GO_TYPES = {
 }
 
 
-def scale_problems(obj: JsonObject, scale: dict[str, str]) -> list[Cause]:
-    """What is wrong with the fields that say how many replicas there are and should be."""
-    found: list[Cause] = []
+def scale_problems(obj: JsonObject, scale: dict[str, str]) -> list[FieldCause]:
+    """Return the problems of the replica counts that the scale subresource reads."""
+    found: list[FieldCause] = []
     for name in ("specReplicasPath", "statusReplicasPath"):
         found += _replicas_problems(obj, scale.get(name) or "")
     return found
 
 
-def _replicas_problems(obj: JsonObject, path: str) -> list[Cause]:
+def _replicas_problems(obj: JsonObject, path: str) -> list[FieldCause]:
     value: JsonValue = obj
     for name in path.lstrip(".").split("."):
         if not isinstance(value, dict):
-            return [bad_value(path, 0, _told(path, value, _MAP))]
+            return [bad_value(path, 0, _mismatch(path, value, _MAP))]
         if name not in value:
             return []
         value = value[name]
     if type(value) is not int:
-        return [bad_value(path, 0, _told(path, value, "int64"))]
+        return [bad_value(path, 0, _mismatch(path, value, "int64"))]
     if value < 0:
         return [bad_value(path, value, "should be a non-negative integer")]
     return (
-        [bad_value(path, value, f"should be less than or equal to {_MOST}")]
-        if value > _MOST
+        [bad_value(path, value, f"should be less than or equal to {_MAX_INT32}")]
+        if value > _MAX_INT32
         else []
     )
 
 
-def _told(path: str, value: JsonValue, wanted: str) -> str:
+def _mismatch(path: str, value: JsonValue, wanted: str) -> str:
     shown = value if isinstance(value, str) else encode(value).decode()
     return (
         f"{path} accessor error: {shown} is of the type {_GO_TYPES[type(value)]}, expected {wanted}"

@@ -1,4 +1,4 @@
-"""Formats of strings that a schema may ask for; one that is not known asks for nothing."""
+"""String formats of OpenAPI schemas; unknown formats are ignored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.embedded.apiserver.validation.names import dns_label, subdomain
 
-_LONGEST = 64 * 1024
+_MAX_LENGTH = 64 * 1024
 _OF_NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 _UUID = r"[0-9a-f]{8}-?[0-9a-f]{4}-?%s-?%s-?[0-9a-f]{12}"
 _ANY, _VARIANT = "[0-9a-f]{4}", "[89ab][0-9a-f]{3}"
@@ -28,14 +28,14 @@ _MAC = r"[0-9a-f]{2}([:-])(?:[0-9a-f]{2}\1){4,6}[0-9a-f]{2}|(?:[0-9a-f]{4}\.){2,
 
 
 def is_known_format(name: str, kind: str) -> bool:
-    """Whether a format of a type is one that is checked, or that needs no check."""
+    """Return whether a format of a type is validated or needs no validation."""
     return name in _OF_NUMBERS.get(kind, ()) if kind in _OF_NUMBERS else _plain(name) in _FORMATS
 
 
 def is_of_format(text: str, name: str) -> bool:
-    """Whether a text is of a format; a very long one is of none but those that take anything."""
+    """Return whether a string has a format; unknown formats accept every string."""
     check = _FORMATS.get(_plain(name))
-    return check is None or (len(text) <= _LONGEST and check(text))
+    return check is None or (len(text) <= _MAX_LENGTH and check(text))
 
 
 def _plain(name: str) -> str:

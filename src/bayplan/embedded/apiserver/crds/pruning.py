@@ -1,8 +1,8 @@
-"""Pruning and defaulting by a structural schema, and how much work one object may be.
+"""Pruning and defaulting by a structural schema, with a limit of the work per object.
 
-Schemas are written by strangers too: alternatives in alternatives, patterns over long texts and
-defaults in long lists can make a small request cost more than a server has. Work is counted as it
-is done, and an object that is too much of it is refused.
+Schemas come from users: nested alternatives, patterns over long strings and defaults in long lists
+can make a small request very expensive. Work is counted as it is done, and a request above the
+limit is refused.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from __future__ import annotations
 from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode
 
-MOST = 200_000
-"""Steps of about five microseconds."""
+MAX_STEPS = 200_000
+"""Limit in steps of about five microseconds."""
 MATCHED_IN_A_STEP = 1000
-"""Letters times instructions of a pattern."""
+"""Characters times pattern instructions per step."""
 CHOICES_IN_A_STEP = 100
 BYTES_IN_A_STEP = 100
 
 
-class Effort:
-    """Counts the work that an object is."""
+class WorkLimit:
+    """Counts the work of one object."""
 
     __slots__ = ("_left",)
 
-    def __init__(self, most: int = MOST) -> None:
+    def __init__(self, most: int = MAX_STEPS) -> None:
         self._left = most
 
     def spend(self, steps: int = 1) -> None:
-        """Count some work; 400 when it has become too much."""
+        """Count some work; 400 above the limit."""
         self._left -= steps
         if self._left < 0:
             raise bad_request("the object takes too much work to be checked against its schema")
@@ -39,7 +39,7 @@ _ALWAYS = ("apiVersion", "kind", "metadata")
 
 
 def prune(value: JsonValue, schema: JsonObject, unknown: list[str], path: str = "") -> None:
-    """Take out of a value what its schema does not know, and say where it was."""
+    """Remove fields that the schema does not have, and report their paths."""
     if isinstance(value, list):
         items = schema.get("items")
         if isinstance(items, dict):
@@ -57,7 +57,7 @@ def _prune_object(value: JsonObject, schema: JsonObject, unknown: list[str], pat
     for name in list(value):
         place = f"{path}.{name}" if path else name
         if name in known_always:
-            continue  # a schema that names them has no say in them
+            continue  # a schema cannot restrict these
         if name in properties:
             prune(value[name], properties[name], unknown, place)
         elif isinstance(others, dict):
@@ -67,31 +67,31 @@ def _prune_object(value: JsonObject, schema: JsonObject, unknown: list[str], pat
             unknown.append(place)
 
 
-def add_defaults(value: JsonValue, schema: JsonObject, effort: Effort | None = None) -> None:
-    """Set what is absent and has a default; a null that may not be null gives way to it too."""
-    effort = effort or Effort()
+def add_defaults(value: JsonValue, schema: JsonObject, work: WorkLimit | None = None) -> None:
+    """Set absent fields that have a default; it also replaces a null that is not nullable."""
+    work = work or WorkLimit()
     items, others = schema.get("items"), schema.get("additionalProperties")
     if isinstance(value, list) and isinstance(items, dict):
         for item in value:
-            add_defaults(item, items, effort)
+            add_defaults(item, items, work)
     if not isinstance(value, dict):
         return
     properties = schema.get("properties") or {}
     for name, inner in properties.items():
-        _default_property(value, name, inner, effort)
+        _default_property(value, name, inner, work)
     if isinstance(others, dict):
         for name in value.keys() - properties.keys():
-            add_defaults(value[name], others, effort)
+            add_defaults(value[name], others, work)
 
 
-def _default_property(value: JsonObject, name: str, inner: JsonObject, effort: Effort) -> None:
-    effort.spend()
+def _default_property(value: JsonObject, name: str, inner: JsonObject, work: WorkLimit) -> None:
+    work.spend()
     if value.get(name) is None and not (name in value and inner.get("nullable")):
         value.pop(name, None)
         if "default" in inner:
             default = inner["default"]
             if isinstance(default, dict | list):
-                effort.spend(len(encode(default)) // BYTES_IN_A_STEP)
+                work.spend(len(encode(default)) // BYTES_IN_A_STEP)
             value[name] = clone(default)
     if name in value:
-        add_defaults(value[name], inner, effort)
+        add_defaults(value[name], inner, work)

@@ -1,7 +1,7 @@
-"""Is it a JSON schema at all, and is it structural? Then objects can be pruned and checked by it.
+"""Checks that a schema is a structural JSON schema, by which objects can be pruned.
 
-Every field has its type where it stands, once; what stands under `allOf`, `anyOf`, `oneOf` and
-`not` may only say more of values, nothing of types.
+Every field has its type outside of `allOf`, `anyOf`, `oneOf` and `not`; those may only restrict
+values, not types.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bayplan.base.patterns import PatternError, compile_pattern
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, required
 
@@ -21,8 +21,8 @@ _EITHER_FORM = ("additionalProperties", "additionalItems")
 Check = Callable[[JsonValue], bool]
 
 
-def misshapen(schema: JsonValue) -> str:
-    """The field of a schema that is of another type than it must be; empty if there is none."""
+def mistyped_keyword(schema: JsonValue) -> str:
+    """Return the keyword of a schema that has a wrong type; empty if there is none."""
     waiting = [schema]
     while waiting:
         one = waiting.pop()
@@ -80,7 +80,7 @@ _CHECKS: dict[str, Check] = {
 }
 
 
-DEEPEST = 60
+MAX_DEPTH = 60
 KEEPS_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 EMBEDDED = "x-kubernetes-embedded-resource"
 INT_OR_STRING = "x-kubernetes-int-or-string"
@@ -106,9 +106,9 @@ _NESTED = {
     "x-kubernetes-map-type": "undefined",
     "x-kubernetes-validations": "empty",
 }
-"""What a schema inside a combination must not say, and how it should be instead."""
+"""Keywords that are forbidden inside `allOf` etc., and what is expected instead."""
 
-_GO_SAYS = {
+_GO_MESSAGES = {
     "invalid repetition size": "invalid repeat count",
     "invalid perl operator": "invalid or unsupported Perl syntax",
     "no argument for repetition operator": "missing argument to repetition operator",
@@ -118,19 +118,19 @@ _GO_SAYS = {
 }
 
 
-def structural_problems(schema: JsonObject, field: str) -> list[Cause]:
-    """Why a schema is not structural, in order of what is said."""
+def structural_problems(schema: JsonObject, field: str) -> list[FieldCause]:
+    """Return why a schema is not structural."""
     found = [*_invariants(schema, "root", field), *_completeness(schema, schema, field, field)]
     return sorted(found, key=lambda cause: f"{cause.field}: {cause.message}")
 
 
 def is_too_deep(schema: JsonObject, depth: int = 0) -> bool:
-    """Whether a schema is nested deeper than this server follows."""
-    return depth > DEEPEST or any(is_too_deep(inner, depth + 1) for _, inner in parts(schema))
+    """Return whether a schema is nested too deeply."""
+    return depth > MAX_DEPTH or any(is_too_deep(inner, depth + 1) for _, inner in parts(schema))
 
 
 def parts(schema: JsonObject) -> Iterator[tuple[str, JsonObject]]:
-    """The schemas inside a schema, and the way to each."""
+    """Yield the schemas inside a schema, with their paths."""
     for name in ("properties", "definitions", "dependencies"):
         for key, inner in (schema.get(name) or {}).items():
             if isinstance(inner, dict):
@@ -142,7 +142,7 @@ def parts(schema: JsonObject) -> Iterator[tuple[str, JsonObject]]:
         yield from ((f"{name}[{at}]", one) for at, one in enumerate(schema.get(name) or ()))
 
 
-def _invariants(schema: JsonObject, level: str, field: str) -> Iterator[Cause]:
+def _invariants(schema: JsonObject, level: str, field: str) -> Iterator[FieldCause]:
     items, others = schema.get("items"), schema.get("additionalProperties")
     if schema.get("type") == "array" and items is None:
         yield required(f"{field}.items", "must be specified")
@@ -160,32 +160,34 @@ def _invariants(schema: JsonObject, level: str, field: str) -> Iterator[Cause]:
     yield from _metadata_problems(schema, level, field)
 
 
-def _extension_problems(schema: JsonObject, field: str) -> Iterator[Cause]:
+def _extension_problems(schema: JsonObject, field: str) -> Iterator[FieldCause]:
     for name in (KEEPS_UNKNOWN, EMBEDDED):
         if schema.get(INT_OR_STRING) and schema.get(name):
-            why = f"must be false if {INT_OR_STRING} is true"
-            yield bad_value(f"{field}.{name}", True, why)
+            detail = f"must be false if {INT_OR_STRING} is true"
+            yield bad_value(f"{field}.{name}", True, detail)
 
 
-def _type_problems(schema: JsonObject, level: str, field: str) -> Iterator[Cause]:
+def _type_problems(schema: JsonObject, level: str, field: str) -> Iterator[FieldCause]:
     kind, embedded = schema.get("type") or "", schema.get(EMBEDDED)
     if embedded and kind != "object":
-        why = f"must be object if {EMBEDDED} is true"
-        yield bad_value(f"{field}.type", kind, why) if kind else required(f"{field}.type", why)
+        detail = f"must be object if {EMBEDDED} is true"
+        yield (
+            bad_value(f"{field}.type", kind, detail) if kind else required(f"{field}.type", detail)
+        )
     elif not kind and not schema.get(INT_OR_STRING) and not schema.get(KEEPS_UNKNOWN):
         yield required(f"{field}.type", _LEVELS[level])
     if embedded and schema.get("additionalProperties") is not None:
-        why = f"must not be used if {EMBEDDED} is set"
-        yield forbidden_field(f"{field}.additionalProperties", why)
+        detail = f"must not be used if {EMBEDDED} is set"
+        yield forbidden_field(f"{field}.additionalProperties", detail)
     if level == "root" and kind not in {"", "object"}:
         yield bad_value(f"{field}.type", kind, "must be object at the root")
     if embedded and not schema.get(KEEPS_UNKNOWN) and not schema.get("properties"):
-        why = f"must not be empty if {EMBEDDED} is true without {KEEPS_UNKNOWN}"
-        yield required(f"{field}.properties", why)
+        detail = f"must not be empty if {EMBEDDED} is true without {KEEPS_UNKNOWN}"
+        yield required(f"{field}.properties", detail)
 
 
-def _metadata_problems(schema: JsonObject, level: str, field: str) -> Iterator[Cause]:
-    """Of metadata, only names can be restricted, and only at the root."""
+def _metadata_problems(schema: JsonObject, level: str, field: str) -> Iterator[FieldCause]:
+    """Allow only restrictions of names, and only at the root."""
     properties = schema.get("properties") or {}
     if level != "root" and not schema.get(EMBEDDED):
         return
@@ -193,24 +195,26 @@ def _metadata_problems(schema: JsonObject, level: str, field: str) -> Iterator[C
         given = (properties.get(name) or {}).get("type") or ""
         if name in properties and given != kind:
             yield bad_value(f"{field}.properties[{name}].type", given, f"must be {kind}")
-    if level == "root" and _says_more_than_names(properties.get("metadata") or {}):
-        why = (
+    if level == "root" and _restricts_more_than_names(properties.get("metadata") or {}):
+        detail = (
             "must not specify anything other than name and generateName, but metadata is "
             "implicitly specified"
         )
-        yield forbidden_field(f"{field}.properties[metadata]", why)
+        yield forbidden_field(f"{field}.properties[metadata]", detail)
 
 
-def _says_more_than_names(metadata: JsonObject) -> bool:
-    said = {name for name, value in metadata.items() if value and name not in {"type", "default"}}
+def _restricts_more_than_names(metadata: JsonObject) -> bool:
+    keywords = {
+        name for name, value in metadata.items() if value and name not in {"type", "default"}
+    }
     named = set(metadata.get("properties") or {})
-    return bool(said - {"properties"}) or bool(named - {"name", "generateName"})
+    return bool(keywords - {"properties"}) or bool(named - {"name", "generateName"})
 
 
 def _combination_problems(
     schema: JsonObject, field: str, *, first: bool = False
-) -> Iterator[Cause]:
-    """What is wrong with the combinations in a schema; `first` says that its anyOf is excused."""
+) -> Iterator[FieldCause]:
+    """Return the problems of `allOf` etc.; with `first`, of all but `anyOf`'s."""
     all_of = schema.get("allOf") or ()
     if not first and schema.get("anyOf") != _EITHER:
         for index, inner in enumerate(schema.get("anyOf") or ()):
@@ -225,25 +229,27 @@ def _combination_problems(
     yield from _pattern_problems(schema, field)
 
 
-def _pattern_problems(schema: JsonObject, field: str) -> Iterator[Cause]:
+def _pattern_problems(schema: JsonObject, field: str) -> Iterator[FieldCause]:
     pattern = schema.get("pattern")
     if not pattern:
         return
     try:
         compile_pattern(pattern)
     except PatternError as error:
-        told = f"error parsing regexp: {_in_go(str(error))}"
-        why = f"must be a valid regular expression, but isn't: {told}"
-        yield bad_value(f"{field}.pattern", pattern, why)
+        message = f"error parsing regexp: {_in_go(str(error))}"
+        detail = f"must be a valid regular expression, but isn't: {message}"
+        yield bad_value(f"{field}.pattern", pattern, detail)
 
 
-def _in_go(told: str) -> str:
-    """What is wrong with a pattern, as Go says it."""
-    what, colon, part = told.partition(": ")
-    return f"{_GO_SAYS.get(what, what)}{f': `{part}`' if colon else ''}"
+def _in_go(message: str) -> str:
+    """Return the problem of a pattern, as Go words it."""
+    what, colon, part = message.partition(": ")
+    return f"{_GO_MESSAGES.get(what, what)}{f': `{part}`' if colon else ''}"
 
 
-def _nested_problems(schema: JsonObject, field: str, *, first: bool = False) -> Iterator[Cause]:
+def _nested_problems(
+    schema: JsonObject, field: str, *, first: bool = False
+) -> Iterator[FieldCause]:
     yield from _combination_problems(schema, field, first=first)
     if isinstance(schema.get("items"), dict):
         yield from _nested_problems(schema["items"], f"{field}.items")
@@ -253,14 +259,14 @@ def _nested_problems(schema: JsonObject, field: str, *, first: bool = False) -> 
         if schema.get(name) or (wanted == "undefined" and schema.get(name) is not None):
             yield forbidden_field(f"{field}.{name}", f"must be {wanted} to be structural")
     if "metadata" in (schema.get("properties") or {}):
-        why = "must not be specified in a nested context"
-        yield forbidden_field(f"{field}.properties[metadata]", why)
+        detail = "must not be specified in a nested context"
+        yield forbidden_field(f"{field}.properties[metadata]", detail)
 
 
 def _completeness(
     inner: JsonObject, schema: JsonObject, field: str, inner_field: str
-) -> Iterator[Cause]:
-    """Whatever a combination speaks of must be there outside of it too."""
+) -> Iterator[FieldCause]:
+    """Require that fields of `allOf` etc. are specified outside of them, too."""
     if inner.get("not"):
         yield from _nested_completeness(inner["not"], schema, field, f"{inner_field}.not")
     for name in ("allOf", "anyOf", "oneOf"):
@@ -270,7 +276,7 @@ def _completeness(
 
 def _nested_completeness(
     inner: JsonObject, schema: JsonObject, field: str, inner_field: str
-) -> Iterator[Cause]:
+) -> Iterator[FieldCause]:
     yield from _completeness(inner, schema, field, inner_field)
     if isinstance(inner.get("items"), dict):
         step = "items"
@@ -283,9 +289,9 @@ def _nested_completeness(
 
 def _counterpart(
     inner: JsonObject, schema: object, field: str, inner_field: str, step: str
-) -> Iterator[Cause]:
-    place, said = f"{field}.{step}", f"{inner_field}.{step}"
+) -> Iterator[FieldCause]:
+    place, message = f"{field}.{step}", f"{inner_field}.{step}"
     if isinstance(schema, dict):
-        yield from _nested_completeness(inner, schema, place, said)
+        yield from _nested_completeness(inner, schema, place, message)
     else:
-        yield required(place, f"because it is defined in {said}")
+        yield required(place, f"because it is defined in {message}")

@@ -1,1 +1,1 @@
-"""How clients are spoken with: paths, queries, bodies and formats in; responses and streams out."""
+"""The HTTP layer: paths, queries, bodies and media types; responses and streams."""

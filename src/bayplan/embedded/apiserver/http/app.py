@@ -1,4 +1,4 @@
-"""The ASGI application: who asks, may they, and then what they asked for."""
+"""The ASGI application: authenticates, authorizes and dispatches requests."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from bayplan.embedded.apiserver.authorization.escalation import acting_user
 from bayplan.embedded.apiserver.authorization.rbac import Attributes, Authorizer
 from bayplan.embedded.apiserver.errors import (
-    ApiError,
     PageNotFound,
+    StatusError,
     bad_request,
     forbidden,
     method_not_allowed,
@@ -20,8 +20,19 @@ from bayplan.embedded.apiserver.errors import (
     stopping,
     unauthorized,
 )
-from bayplan.embedded.apiserver.http.endpoints import OPEN_PATHS, Endpoints, Metrics, RequestKey
-from bayplan.embedded.apiserver.http.handlers import HANDLERS, Answer, Exchange, Handler, verb_of
+from bayplan.embedded.apiserver.http.endpoints import (
+    OPEN_PATHS,
+    Endpoints,
+    RequestKey,
+    RequestMetrics,
+)
+from bayplan.embedded.apiserver.http.handlers import (
+    HANDLERS,
+    Answer,
+    Handler,
+    RequestContext,
+    verb_of,
+)
 from bayplan.embedded.apiserver.http.subresources import (
     Reviews,
     create_binding,
@@ -34,13 +45,13 @@ from bayplan.embedded.apiserver.http.urls import (
     parse_query,
     write_options,
 )
-from bayplan.embedded.apiserver.http.wire.bodies import Disconnected, Receive, media_type
+from bayplan.embedded.apiserver.http.wire.bodies import ClientDisconnected, Receive, media_type
 from bayplan.embedded.apiserver.http.wire.responses import Send, Stream, error_response, negotiate
 from bayplan.embedded.apiserver.identity import Authenticator
-from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.request import Call, User
+from bayplan.embedded.apiserver.kinds.model import ServedKind
+from bayplan.embedded.apiserver.request import Call, UserInfo
 from bayplan.embedded.apiserver.rest.backend import Backend
-from bayplan.embedded.apiserver.rest.selectors import the_one_name
+from bayplan.embedded.apiserver.rest.selectors import single_name
 from bayplan.embedded.apiserver.store.database import StoreError
 
 log = logging.getLogger(__name__)
@@ -48,23 +59,23 @@ log = logging.getLogger(__name__)
 Scope = dict[str, Any]
 
 _IN_NAMESPACE = ("create", "deletecollection")
-"""What can be done to namespaced kinds in one namespace only."""
+"""Verbs that need a namespace for namespaced kinds."""
 
 
-class Incoming(NamedTuple):
-    """A request about a resource, by somebody known."""
+class ResourceRequest(NamedTuple):
+    """A request of an authenticated user about a resource."""
 
     method: str
     info: RequestInfo
-    user: User
+    user: UserInfo
     headers: dict[bytes, bytes]
     query: Query
     receive: Receive
     state: dict[str, Any]
 
 
-class App:
-    """Answers every request of every client."""
+class ApiServerApp:
+    """The ASGI application of the server."""
 
     def __init__(
         self,
@@ -72,7 +83,7 @@ class App:
         authenticator: Authenticator,
         authorizer: Authorizer,
         endpoints: Endpoints,
-        metrics: Metrics,
+        metrics: RequestMetrics,
     ) -> None:
         self._metrics = metrics
         self._backend = backend
@@ -101,20 +112,20 @@ class App:
             self._metrics.in_flight -= 1
 
     async def _safe_answer(self, scope: Scope, receive: Receive) -> Answer | None:
-        """Answer one request; whatever goes wrong becomes a Status."""
+        """Handle one request; every error becomes a Status."""
         try:
             return await self._answer(scope, receive)
-        except ApiError as error:
+        except StatusError as error:
             return error_response(error)
-        except Disconnected:
+        except ClientDisconnected:
             return None
         except RecursionError:
             return error_response(bad_request("exceeded max depth"))
         except StoreError:
-            return error_response(stopping())  # which nobody gets: nothing is sent any more
+            return error_response(stopping())  # it is not sent: the data file failed
         except Exception:
             log.exception("request failed: %s %s", scope["method"], scope["path"])
-            return error_response(ApiError(500, "InternalError", "Internal error occurred"))
+            return error_response(StatusError(500, "InternalError", "Internal error occurred"))
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -128,46 +139,48 @@ class App:
             raise unauthorized()
         if info.is_resource and user is not None:
             if self._backend.store.closing:
-                # Connections that were being made while the others were cut end up here.
+                # Connections that were opened while the others were closed end up here.
                 raise stopping()
             query = parse_query(scope["query_string"])
             return await self._resource(
-                Incoming(scope["method"], info, user, headers, query, receive, scope["state"])
+                ResourceRequest(
+                    scope["method"], info, user, headers, query, receive, scope["state"]
+                )
             )
         self._authorize_path(scope["method"], info.path, user)
         return self._endpoints.answer(scope["method"], info.path, headers.get(b"accept"))
 
-    def _authorize_path(self, method: str, path: str, user: User | None) -> None:
+    def _authorize_path(self, method: str, path: str, user: UserInfo | None) -> None:
         if user is None:
             return
         verb = "get" if method == "HEAD" else method.lower()
         decision = self._authorizer.authorize(Attributes(user, verb, path=path))
         if not decision.allowed:
             message = f'forbidden: User "{user.name}" cannot {verb} path "{path}"'
-            raise ApiError(403, "Forbidden", message, {})
+            raise StatusError(403, "Forbidden", message, {})
 
-    async def _resource(self, incoming: Incoming) -> Answer:
-        info = incoming.info
-        verb = verb_of(incoming.method, info.name, incoming.query)
-        self._authorize(incoming.user, verb, info, _name(verb, incoming))
+    async def _resource(self, request: ResourceRequest) -> Answer:
+        info = request.info
+        verb = verb_of(request.method, info.name, request.query)
+        self._authorize(request.user, verb, info, _name(verb, request))
         kind = self._kind(info)
         handler = self._handler(kind, verb, info)
-        incoming.state["resource"] = (kind.group, kind.plural, info.subresource)
-        exchange = self._exchange(incoming, kind, verb)
+        request.state["resource"] = (kind.group, kind.plural, info.subresource)
+        context = self._exchange(request, kind, verb)
         try:
-            answer = await handler(exchange)
-        except ApiError as error:  # what was noticed on the way is told all the same
+            answer = await handler(context)
+        except StatusError as error:  # warnings are sent with errors, too
             answer = error_response(error)
-        for warning in exchange.call.warnings:
+        for warning in context.call.warnings:
             answer.headers.append((b"warning", _warning(warning)))
         return answer
 
-    def _exchange(self, incoming: Incoming, kind: Kind, verb: str) -> Exchange:
-        info, headers = incoming.info, incoming.headers
+    def _exchange(self, request: ResourceRequest, kind: ServedKind, verb: str) -> RequestContext:
+        info, headers = request.info, request.headers
         content_type = headers.get(b"content-type")
-        options = write_options(incoming.query, verb, media_type(content_type))
+        options = write_options(request.query, verb, media_type(content_type))
         call = Call(
-            incoming.user,
+            request.user,
             kind,
             info.namespace,
             info.name,
@@ -178,21 +191,21 @@ class App:
             options.force,
             client=_client(headers.get(b"user-agent")),
             patching=verb == "patch",
-            may_create=lambda: self._authorize(incoming.user, "create", info, info.name),
+            may_create=lambda: self._authorize(request.user, "create", info, info.name),
         )
         form = negotiate(headers.get(b"accept"))
-        return Exchange(
+        return RequestContext(
             self._backend,
             call,
             verb,
-            incoming.query,
+            request.query,
             form,
             content_type,
-            incoming.receive,
-            arrived=incoming.state.get("arrived", False),
+            request.receive,
+            arrived=request.state.get("arrived", False),
         )
 
-    def _authorize(self, user: User, verb: str, info: RequestInfo, name: str) -> None:
+    def _authorize(self, user: UserInfo, verb: str, info: RequestInfo, name: str) -> None:
         attributes = Attributes(
             user,
             verb,
@@ -206,7 +219,7 @@ class App:
         if not decision.allowed:
             raise forbidden(info.group, info.plural, info.name, attributes.sentence())
 
-    def _kind(self, info: RequestInfo) -> Kind:
+    def _kind(self, info: RequestInfo) -> ServedKind:
         catalog = self._backend.catalog
         kind = catalog.find(info.group, info.version, info.plural)
         if kind is None and info.group not in catalog.groups():
@@ -215,7 +228,7 @@ class App:
             raise no_such_path()
         return kind
 
-    def _handler(self, kind: Kind, verb: str, info: RequestInfo) -> Handler:
+    def _handler(self, kind: ServedKind, verb: str, info: RequestInfo) -> Handler:
         if kind.namespaced and not info.namespace:
             if info.name:
                 raise no_such_path()
@@ -232,7 +245,7 @@ class App:
             return self._creator(kind, info)
         return HANDLERS[verb]
 
-    def _creator(self, kind: Kind, info: RequestInfo) -> Handler:
+    def _creator(self, kind: ServedKind, info: RequestInfo) -> Handler:
         if info.name:
             raise method_not_allowed()
         if kind.resource == "bindings":
@@ -241,7 +254,7 @@ class App:
 
 
 async def _stream(answer: Stream, send: Send, state: dict[str, Any]) -> None:
-    """Send a stream, which may be silent for long and ends when its reader is gone."""
+    """Send a stream, which may be idle for long and ends when the client disconnects."""
     task, lost = asyncio.current_task(), False
 
     def end() -> None:
@@ -261,13 +274,13 @@ async def _stream(answer: Stream, send: Send, state: dict[str, Any]) -> None:
 
 
 def _label(scope: Scope, answer: Answer) -> RequestKey:
-    """What an answered request is counted under; only what was served names a resource."""
+    """Return the metric labels of a request; only served resources are named."""
     group, resource, subresource = scope["state"].get("resource", ("", "", ""))
     return scope["method"], group, resource, subresource, answer.code
 
 
 def _client(user_agent: bytes | None) -> str:
-    """The client's name, as its user agent says it."""
+    """Return the client's name from its user agent."""
     return (user_agent or b"unknown").split(b"/")[0][:128].decode("latin-1")
 
 
@@ -277,8 +290,8 @@ def _warning(text: str) -> bytes:
     return f'299 - "{clean}"'.encode("latin-1", "replace")
 
 
-def _name(verb: str, incoming: Incoming) -> str:
-    """The object that a request is about; whoever may see one may select it among all."""
-    if verb in ("list", "watch") and not incoming.info.name:
-        return the_one_name(incoming.query.get("fieldSelector", ""))
-    return incoming.info.name
+def _name(verb: str, request: ResourceRequest) -> str:
+    """Return the object of a request; a list with a field selector for one name counts as one."""
+    if verb in ("list", "watch") and not request.info.name:
+        return single_name(request.query.get("fieldSelector", ""))
+    return request.info.name

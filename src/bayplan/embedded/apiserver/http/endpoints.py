@@ -1,4 +1,4 @@
-"""Everything that is served beside resources: health, version, discovery, OpenAPI, metrics."""
+"""Endpoints that are not resources: health, version, discovery, OpenAPI, metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.embedded.apiserver.http.wire.responses import Response, json_respon
 from bayplan.embedded.apiserver.jsontypes import encode
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
 from bayplan.embedded.apiserver.openapi import OpenApi
-from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.apiserver.store.store import ApiObjectStore
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -22,22 +22,22 @@ _REQUEST_LABELS = ("verb", "group", "resource", "subresource", "code")
 RequestKey = tuple[str, str, str, str, int]
 
 
-class Metrics:
-    """Counters that cost a request next to nothing; the library is loaded when they are read."""
+class RequestMetrics:
+    """Cheap request counters; prometheus-client is loaded when they are read."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ApiObjectStore) -> None:
         self._store = store
         self._requests: dict[RequestKey, int] = defaultdict(int)
         self._seconds: dict[RequestKey, float] = defaultdict(float)
         self.in_flight = 0
 
     def count(self, key: RequestKey, seconds: float) -> None:
-        """Note an answered request."""
+        """Count a request."""
         self._requests[key] += 1
         self._seconds[key] += seconds
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics, for a registry."""
+        """Return the metrics, for a registry."""
         from prometheus_client.core import (  # noqa: PLC0415 - slow to import, rarely needed
             CounterMetricFamily,
             GaugeMetricFamily,
@@ -67,7 +67,7 @@ class Metrics:
         yield from (requests, seconds, objects, in_flight, revision)
 
     def text(self) -> bytes:
-        """The metrics as a scraper reads them."""
+        """Return the metrics in the text format."""
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
 
         registry = CollectorRegistry(auto_describe=False)
@@ -76,25 +76,27 @@ class Metrics:
 
 
 OPEN_PATHS = frozenset(("/healthz", "/livez", "/readyz", "/version"))
-"""What anybody may ask, without saying who they are."""
+"""Paths that need no authentication."""
 
 _TEXT = b"text/plain; charset=utf-8"
 _METRICS = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class Endpoints:
-    """Answers about the server itself."""
+    """Serves the endpoints of the server itself."""
 
-    def __init__(self, catalog: Catalog, metrics: Metrics, ready: Callable[[], bool]) -> None:
+    def __init__(
+        self, catalog: Catalog, metrics: RequestMetrics, ready: Callable[[], bool]
+    ) -> None:
         self.address = "localhost"
-        """Where clients find the server; whoever listens says so."""
+        """Host and port of the server; set by the listener."""
         self._catalog = catalog
         self._ready = ready
         self._metrics = metrics
         self._openapi = OpenApi(catalog)
 
     def answer(self, method: str, path: str, accept: bytes | None) -> Response:
-        """The document at a path."""
+        """Return the document at a path."""
         if method not in ("GET", "HEAD"):
             raise method_not_allowed()
         parts = path.split("/")[1:]
@@ -112,7 +114,7 @@ class Endpoints:
         return self._discovery(parts, accept)
 
     def _paths(self) -> list[str]:
-        """Where there is something to read."""
+        """Return the served paths."""
         groups = self._catalog.groups()
         versions = [f"/apis/{name}/{one}" for name, each in groups.items() if name for one in each]
         named = [f"/apis/{name}" for name in groups if name]

@@ -1,20 +1,20 @@
-"""Entries as answers: in the version and the form that the client wants."""
+"""Encoding of entries in the version and format that the client wants."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 from bayplan.base.clock import Clock
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.errors import StatusError, bad_request
 from bayplan.embedded.apiserver.http.urls import Query
-from bayplan.embedded.apiserver.http.wire.responses import Form, Response, json_response
+from bayplan.embedded.apiserver.http.wire.responses import Response, ResponseFormat, json_response
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode
-from bayplan.embedded.apiserver.kinds.catalog import viewed
-from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.rest.deletion import Deleted
-from bayplan.embedded.apiserver.rest.reads import Page
+from bayplan.embedded.apiserver.kinds.catalog import conversion_of
+from bayplan.embedded.apiserver.kinds.model import ServedKind
+from bayplan.embedded.apiserver.rest.deletion import DeleteResult
+from bayplan.embedded.apiserver.rest.reads import ListPage
 from bayplan.embedded.apiserver.schema.types import package_of
-from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.store.entry import StoreEntry
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.embedded.apiserver.tables.render import partial, table
 
@@ -22,9 +22,9 @@ _INCLUDES = ("", "None", "Metadata", "Object")
 
 
 class Renderer:
-    """Writes entries of one kind as one client wants them."""
+    """Encodes entries of one kind for one client."""
 
-    def __init__(self, kind: Kind, form: Form, query: Query, clock: Clock) -> None:
+    def __init__(self, kind: ServedKind, form: ResponseFormat, query: Query, clock: Clock) -> None:
         self._kind = kind
         self._form = form
         self._clock = clock
@@ -36,14 +36,14 @@ class Renderer:
                 f"\"{self._include}\": must be 'Metadata', 'Object', 'None', or empty"
             )
 
-    def one(self, entry: Entry, code: int = 200) -> Response:
-        """One object."""
+    def one(self, entry: StoreEntry, code: int = 200) -> Response:
+        """Encode one object."""
         if self._form.transform == "PartialObjectMetadataList":
             raise self._other_form("is not a list", self._kind.kind)
         return self._response(self._data(entry), code)
 
-    def page(self, page: Page) -> Response:
-        """A list; where nothing has to be changed, the items are the stored bytes, joined."""
+    def page(self, page: ListPage) -> Response:
+        """Encode a list; without conversion the items are the stored bytes, joined."""
         transform = self._form.transform
         meta = _list_meta(page, custom=self._kind.custom is not None and not transform)
         if transform == "Table":
@@ -55,15 +55,15 @@ class Renderer:
             head = {"kind": "PartialObjectMetadataList", "apiVersion": self._form.meta_version}
         return self._response(_joined({**head, "metadata": meta}, self._items(page.entries)))
 
-    def _other_form(self, what: str, kind: str) -> ApiError:
+    def _other_form(self, what: str, kind: str) -> StatusError:
         inner = f"{package_of(self._kind.group)}.{kind}"
         if self._kind.custom is not None:
             inner = "unstructured.Unstructured" + ("List" if kind.endswith("List") else "")
         wanted = f"you requested {self._form.transform}, but the requested object"
-        return ApiError(406, "NotAcceptable", f"{wanted} {what} (*{inner})")
+        return StatusError(406, "NotAcceptable", f"{wanted} {what} (*{inner})")
 
-    def deleted(self, deleted: Deleted) -> Response:
-        """What is left of a deleted object: nothing but a Status, or the object on its way."""
+    def deleted(self, deleted: DeleteResult) -> Response:
+        """Encode the result of a delete: a Status, or the terminating object."""
         kind, entry = self._kind, deleted.entry
         if not deleted.gone or strategy_of(kind.storage).returns_deleted:
             return self.one(entry)
@@ -76,14 +76,14 @@ class Renderer:
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return json_response({**status, "details": {k: v for k, v in details.items() if v}})
 
-    def for_watch(self) -> Callable[[Entry], bytes] | None:
-        """How a watcher sees an object; None for the stored bytes as they are."""
+    def for_watch(self) -> Callable[[StoreEntry], bytes] | None:
+        """Return how a watch encodes an object; None for the stored bytes."""
         return None if self._is_plain() else self._data
 
     def _is_plain(self) -> bool:
-        return not self._form.transform and viewed(self._kind) is None
+        return not self._form.transform and conversion_of(self._kind) is None
 
-    def _data(self, entry: Entry) -> bytes:
+    def _data(self, entry: StoreEntry) -> bytes:
         if self._is_plain():
             return entry.data
         if self._form.transform == "Table":
@@ -92,11 +92,11 @@ class Renderer:
         obj = self._view(entry)
         return encode(partial(obj, self._form.meta_version) if self._form.transform else obj)
 
-    def _items(self, entries: Sequence[Entry]) -> bytes:
-        """Custom resources say in lists, too, of which kind they are; built-in ones do not."""
+    def _items(self, entries: Sequence[StoreEntry]) -> bytes:
+        """Return the items of a list; only custom resources have apiVersion and kind there."""
         if self._form.transform or self._kind.custom is not None:
             return b",".join([self._data(entry) for entry in entries])
-        if viewed(self._kind) is not None:
+        if conversion_of(self._kind) is not None:
             return b",".join([encode(_untyped(self._view(entry))) for entry in entries])
         begun = len(self._begins)
         items = [
@@ -107,11 +107,11 @@ class Renderer:
         ]
         return b"{" + b",{".join(items) if items else b""
 
-    def _view(self, entry: Entry) -> JsonObject:
-        obj, view = entry.object(), viewed(self._kind)
+    def _view(self, entry: StoreEntry) -> JsonObject:
+        obj, view = entry.object(), conversion_of(self._kind)
         return obj if view is None else view.shown(obj)
 
-    def _table(self, entries: Sequence[Entry], meta: JsonObject) -> JsonObject:
+    def _table(self, entries: Sequence[StoreEntry], meta: JsonObject) -> JsonObject:
         objects = (entry.object() for entry in entries)
         made = table(self._kind, objects, self._clock.now(), self._include)
         made["apiVersion"] = self._form.meta_version
@@ -119,7 +119,7 @@ class Renderer:
         return made
 
     def _response(self, data: bytes, code: int = 200) -> Response:
-        if self._form.media_type == "application/yaml" and len(data) <= _WORTH_INDENTING:
+        if self._form.media_type == "application/yaml" and len(data) <= _MAX_YAML_BYTES:
             data = _yaml(decode(data))
         return Response(data, code, self._form.content_type)
 
@@ -128,8 +128,8 @@ def _untyped(obj: JsonObject) -> JsonObject:
     return {name: value for name, value in obj.items() if name not in ("kind", "apiVersion")}
 
 
-def _list_meta(page: Page, *, custom: bool) -> JsonObject:
-    """What is said of a list; one of custom resources always says whether it goes on."""
+def _list_meta(page: ListPage, *, custom: bool) -> JsonObject:
+    """Return the metadata of a list; that of custom resources always has `continue`."""
     meta: JsonObject = {"resourceVersion": str(page.revision)}
     if page.token or custom:
         meta["continue"] = page.token
@@ -142,11 +142,11 @@ def _joined(head: JsonObject, items: bytes) -> bytes:
     return b'%b,"items":[%b]}' % (encode(head)[:-1], items)
 
 
-_WORTH_INDENTING = 128 * 1024
-"""Bytes beyond which YAML is written as what is YAML, too: JSON, which takes no time to write."""
+_MAX_YAML_BYTES = 128 * 1024
+"""Size in bytes above which YAML responses are written as JSON, which is faster."""
 
 
 def _yaml(value: JsonValue) -> bytes:
-    import yaml  # noqa: PLC0415 - hardly anybody wants YAML
+    import yaml  # noqa: PLC0415 - YAML responses are rare
 
     return yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, encoding="utf-8")

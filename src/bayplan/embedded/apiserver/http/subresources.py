@@ -1,4 +1,4 @@
-"""Requests about subresources that are more than a part of their object, and reviews."""
+"""Handlers of subresources with their own logic, and of reviews."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from bayplan.embedded.apiserver.errors import bad_request, method_not_allowed, n
 from bayplan.embedded.apiserver.http.handlers import (
     HANDLERS,
     Answer,
-    Exchange,
     Handler,
+    RequestContext,
     conformed,
     read_object,
     read_patch,
@@ -20,9 +20,9 @@ from bayplan.embedded.apiserver.http.urls import delete_options
 from bayplan.embedded.apiserver.http.wire.responses import Response, json_response
 from bayplan.embedded.apiserver.identity import Authenticator
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
-from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.patch.patches import MERGE_PATCH, STRATEGIC_PATCH, Patch
-from bayplan.embedded.apiserver.request import Call, User
+from bayplan.embedded.apiserver.kinds.model import ServedKind
+from bayplan.embedded.apiserver.patch.patches import MERGE_PATCH, STRATEGIC_PATCH, PatchRequest
+from bayplan.embedded.apiserver.request import Call, UserInfo
 from bayplan.embedded.apiserver.rest import writes
 from bayplan.embedded.apiserver.rest.conformance import conform
 from bayplan.embedded.apiserver.rest.metadata import settle_name
@@ -37,17 +37,17 @@ _CREATED: JsonObject = {
 }
 
 
-_BINDING = Kind("", "v1", "Binding", "bindings")
-_EVICTION = Kind("policy", "v1", "Eviction", "evictions")
-_SCALE = Kind("autoscaling", "v1", "Scale", "scales")
+_BINDING = ServedKind("", "v1", "Binding", "bindings")
+_EVICTION = ServedKind("policy", "v1", "Eviction", "evictions")
+_SCALE = ServedKind("autoscaling", "v1", "Scale", "scales")
 
 
-async def _body(exchange: Exchange, kind: Kind) -> JsonObject:
-    return conformed(exchange, await exchange.body(), kind)
+async def _body(context: RequestContext, kind: ServedKind) -> JsonObject:
+    return conformed(context, await context.body(), kind)
 
 
 def _check_address(call: Call, obj: JsonObject, kind: str) -> None:
-    """What is made beside a pod names the pod, in the pod's namespace."""
+    """Check that a binding or eviction names the pod and namespace of the URL."""
     meta = obj.get("metadata") or {}
     if meta.get("namespace") and meta["namespace"] != call.namespace:
         raise bad_request(
@@ -57,64 +57,64 @@ def _check_address(call: Call, obj: JsonObject, kind: str) -> None:
         raise bad_request(f"name in URL does not match name in {kind} object")
 
 
-async def create_binding(exchange: Exchange) -> Answer:
+async def create_binding(context: RequestContext) -> Answer:
     """Bind a pod to a node."""
-    binding = await _body(exchange, _BINDING)
-    name = exchange.call.name or (binding.get("metadata") or {}).get("name") or ""
-    pods = exchange.backend.catalog.stored("pods")
+    binding = await _body(context, _BINDING)
+    name = context.call.name or (binding.get("metadata") or {}).get("name") or ""
+    pods = context.backend.catalog.stored("pods")
     if pods is None:
         raise no_such_path()
-    call = replace(exchange.call, kind=pods, name=name)
+    call = replace(context.call, kind=pods, name=name)
     _check_address(call, binding, "Binding")
-    await bind(exchange.backend, call, binding)
+    await bind(context.backend, call, binding)
     return json_response(_CREATED, 201)
 
 
-async def create_eviction(exchange: Exchange) -> Answer:
+async def create_eviction(context: RequestContext) -> Answer:
     """Evict a pod."""
-    eviction = await _body(exchange, _EVICTION)
-    _check_address(exchange.call, eviction, "Eviction")
+    eviction = await _body(context, _EVICTION)
+    _check_address(context.call, eviction, "Eviction")
     options = delete_options({}, eviction.get("deleteOptions") or {})
-    await evict(exchange.backend, *with_options(exchange.call, options))
+    await evict(context.backend, *with_options(context.call, options))
     return json_response(_CREATED, 201)
 
 
-async def get_scale(exchange: Exchange) -> Answer:
-    """How many replicas there are and should be."""
-    obj = exchange.backend.require(exchange.call).object()
-    return json_response(scale_of(exchange.call.kind, obj))
+async def get_scale(context: RequestContext) -> Answer:
+    """Get the scale."""
+    obj = context.backend.require(context.call).object()
+    return json_response(scale_of(context.call.kind, obj))
 
 
-async def update_scale(exchange: Exchange) -> Answer:
+async def update_scale(context: RequestContext) -> Answer:
     """Set the number of replicas."""
-    scale = await _body(exchange, _SCALE)
-    settle_name(exchange.call, scale.get("metadata") or {})
-    return await _change_scale(exchange, lambda _: scale)
+    scale = await _body(context, _SCALE)
+    settle_name(context.call, scale.get("metadata") or {})
+    return await _change_scale(context, lambda _: scale)
 
 
-async def patch_scale(exchange: Exchange) -> Answer:
-    """Change the number of replicas."""
-    _, patch = await read_patch(exchange)
+async def patch_scale(context: RequestContext) -> Answer:
+    """Patch the number of replicas."""
+    _, patch = await read_patch(context)
     if patch.media_type == STRATEGIC_PATCH:
-        patch = Patch(MERGE_PATCH, patch.content, patch.kind)
-    return await _change_scale(exchange, patch.on)
+        patch = PatchRequest(MERGE_PATCH, patch.content, patch.kind)
+    return await _change_scale(context, patch.on)
 
 
-async def _change_scale(exchange: Exchange, wanted: writes.Compute) -> Answer:
-    kind = exchange.call.kind
+async def _change_scale(context: RequestContext, wanted: writes.Compute) -> Answer:
+    kind = context.call.kind
 
     def rescale(obj: JsonObject) -> JsonObject:
         scale = wanted(scale_of(kind, obj))
-        conform(replace(exchange.call, kind=_SCALE), scale)
+        conform(replace(context.call, kind=_SCALE), scale)
         return with_scale(kind, obj, scale)
 
-    entry = await writes.change(exchange.backend, exchange.call, rescale, trusted=True)
+    entry = await writes.change(context.backend, context.call, rescale, trusted=True)
     return Response(encode(scale_of(kind, entry.object())))
 
 
-async def finalize(exchange: Exchange) -> Answer:
-    """Set a namespace's own finalizers."""
-    obj = await read_object(exchange)
+async def finalize(context: RequestContext) -> Answer:
+    """Set the finalizers of a namespace's spec."""
+    obj = await read_object(context)
     finalizers = (obj.get("spec") or {}).get("finalizers") or []
     if not all(isinstance(name, str) for name in finalizers):
         raise bad_request("spec.finalizers must be a list of names")
@@ -123,7 +123,7 @@ async def finalize(exchange: Exchange) -> Answer:
         namespace["spec"] = {"finalizers": finalizers} if finalizers else {}
         return namespace
 
-    entry = await writes.change(exchange.backend, exchange.call, settle, trusted=True)
+    entry = await writes.change(context.backend, context.call, settle, trusted=True)
     return Response(entry.data)
 
 
@@ -145,8 +145,8 @@ _SUBRESOURCES: dict[tuple[str, str], Handler] = {
 }
 
 
-def subresource_handler(kind: Kind, subresource: str, verb: str) -> Handler:
-    """Who answers for a subresource."""
+def subresource_handler(kind: ServedKind, subresource: str, verb: str) -> Handler:
+    """Return the handler of a subresource."""
     if subresource not in kind.subresources:
         raise no_such_path()
     handler = _SUBRESOURCES.get((subresource, verb))
@@ -156,7 +156,7 @@ def subresource_handler(kind: Kind, subresource: str, verb: str) -> Handler:
 
 
 class Reviews:
-    """Answers who somebody is and what somebody may do."""
+    """Handlers of authentication and authorization reviews."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
         self._authenticator = authenticator
@@ -170,34 +170,34 @@ class Reviews:
             "SelfSubjectReview": self._self,
         }
 
-    def handler(self, kind: Kind) -> Handler | None:
-        """Who answers a review; None for kinds that are stored."""
+    def handler(self, kind: ServedKind) -> Handler | None:
+        """Return the handler of a review; None for kinds that are stored."""
         return self._handlers.get(kind.kind) if kind.verbs == ("create",) else None
 
-    async def _own_access(self, exchange: Exchange) -> Answer:
-        review, spec = await _review(exchange)
-        return self._decide(review, spec, exchange.call.user)
+    async def _own_access(self, context: RequestContext) -> Answer:
+        review, spec = await _review(context)
+        return self._decide(review, spec, context.call.user)
 
-    async def _access(self, exchange: Exchange) -> Answer:
-        review, spec = await _review(exchange)
+    async def _access(self, context: RequestContext) -> Answer:
+        review, spec = await _review(context)
         name, groups = spec.get("user") or "", spec.get("groups") or []
         if not name and not groups:
             raise bad_request("spec.user: Required value: at least one of user or group")
-        return self._decide(review, spec, User(name, tuple(groups)))
+        return self._decide(review, spec, UserInfo(name, tuple(groups)))
 
-    def _decide(self, review: JsonObject, spec: JsonObject, user: User) -> Answer:
+    def _decide(self, review: JsonObject, spec: JsonObject, user: UserInfo) -> Answer:
         decision = self._authorizer.authorize(_attributes(spec, user))
         review["status"] = {"allowed": decision.allowed}
         if decision.reason:
             review["status"]["reason"] = decision.reason
         return json_response(review, 201)
 
-    async def _own_rules(self, exchange: Exchange) -> Answer:
-        review, spec = await _review(exchange)
+    async def _own_rules(self, context: RequestContext) -> Answer:
+        review, spec = await _review(context)
         namespace = spec.get("namespace") or ""
         if not namespace:
             raise bad_request("no namespace on request")
-        rules = self._authorizer.rules(exchange.call.user, namespace)
+        rules = self._authorizer.rules(context.call.user, namespace)
         review["status"] = {
             "resourceRules": [rule for rule in rules if "nonResourceURLs" not in rule],
             "nonResourceRules": [rule for rule in rules if "nonResourceURLs" in rule],
@@ -205,33 +205,33 @@ class Reviews:
         }
         return json_response(review, 201)
 
-    async def _token(self, exchange: Exchange) -> Answer:
-        review, spec = await _review(exchange)
+    async def _token(self, context: RequestContext) -> Answer:
+        review, spec = await _review(context)
         user = self._authenticator.tokens.find(spec.get("token") or "")
         review["spec"] = {}
         if user is None:
-            review["status"] = {"authenticated": False, "error": "the token is not known"}
+            review["status"] = {"authenticated": False, "error": "the token is unknown"}
         else:
             review["status"] = {"authenticated": True, "user": _user_info(user)}
         return json_response(review, 201)
 
-    async def _self(self, exchange: Exchange) -> Answer:
-        review, _ = await _review(exchange)
-        review["metadata"]["creationTimestamp"] = exchange.backend.now()
-        review["status"] = {"userInfo": _user_info(exchange.call.user)}
+    async def _self(self, context: RequestContext) -> Answer:
+        review, _ = await _review(context)
+        review["metadata"]["creationTimestamp"] = context.backend.now()
+        review["status"] = {"userInfo": _user_info(context.call.user)}
         return json_response(review, 201)
 
 
-async def _review(exchange: Exchange) -> tuple[JsonObject, JsonObject]:
-    review = await read_object(exchange)
-    kind = exchange.call.kind
-    conform(exchange.call, review)
+async def _review(context: RequestContext) -> tuple[JsonObject, JsonObject]:
+    review = await read_object(context)
+    kind = context.call.kind
+    conform(context.call, review)
     review.update(kind=kind.kind, apiVersion=kind.api_version)
     review.setdefault("metadata", {})
     return review, review.get("spec") or {}
 
 
-def _attributes(spec: JsonObject, user: User) -> Attributes:
+def _attributes(spec: JsonObject, user: UserInfo) -> Attributes:
     path, wanted = spec.get("nonResourceAttributes"), spec.get("resourceAttributes")
     if path:
         return Attributes(user, path.get("verb") or "", path=path.get("path") or "")
@@ -248,7 +248,7 @@ def _attributes(spec: JsonObject, user: User) -> Attributes:
     )
 
 
-def _user_info(user: User) -> JsonObject:
+def _user_info(user: UserInfo) -> JsonObject:
     info: JsonObject = {"username": user.name, "groups": list(user.groups)}
     if user.uid:
         info["uid"] = user.uid

@@ -1,6 +1,6 @@
-"""What a URL is about: the resource in its path, and the options in its query string.
+"""Parsing of URLs: the resource in the path, and the options in the query string.
 
-The path is split before it is decoded, so an encoded slash can never become a path separator.
+The path is split before it is decoded, so an encoded slash never becomes a path separator.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote
 
-from bayplan.embedded.apiserver.errors import Cause, bad_request, invalid_options, no_such_path
+from bayplan.embedded.apiserver.errors import FieldCause, bad_request, invalid_options, no_such_path
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.kinds.catalog import kept_field
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.catalog import stored_field
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.embedded.apiserver.patch.patches import APPLY_PATCH
-from bayplan.embedded.apiserver.request import DeleteOptions
+from bayplan.embedded.apiserver.request import DeletionOptions
 from bayplan.embedded.apiserver.rest.reads import ListOptions, WatchOptions
-from bayplan.embedded.apiserver.rest.selectors import Selector, parse_fields, parse_labels
+from bayplan.embedded.apiserver.rest.selectors import SelectionPredicate, parse_fields, parse_labels
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     forbidden_field,
@@ -45,7 +45,7 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
 @lru_cache(512)
 def parse_path(raw: bytes) -> RequestInfo:
-    """Take a path apart; 404 if it can be nobody's."""
+    """Parse a path; 404 if it is outside of the API."""
     text = raw.decode("ascii", "replace")
     if not text.startswith("/"):
         raise no_such_path()
@@ -88,17 +88,17 @@ def _padded(parts: list[str]) -> tuple[str, str, str]:
 
 
 Query = dict[str, str]
-_MOST_LIST = 2**31
-_LONGEST_WATCH = 24 * 3600.0
+_MAX_LIST = 2**31
+_MAX_WATCH_SECONDS = 24 * 3600.0
 _DEFAULT_WATCH = 1800.0
 _MATCHES = ("", "Exact", "NotOlderThan")
 _PROPAGATIONS = ("Foreground", "Background", "Orphan")
 _VALIDATIONS = ("Ignore", "Strict", "Warn")
-_LONGEST_NUMBER = 20
+_MAX_NUMBER_LENGTH = 20
 
 
 def parse_query(raw: bytes) -> Query:
-    """A query string as a mapping; the first of equal names counts."""
+    """Parse a query string; the first of equal names counts."""
     if not raw:
         return {}
     try:
@@ -109,46 +109,46 @@ def parse_query(raw: bytes) -> Query:
 
 
 def flag(query: Query, name: str) -> bool:
-    """A boolean parameter: whatever is not `false` or `0` is true."""
+    """Return a boolean parameter: everything but `false` and `0` is true."""
     text = query.get(name)
     return text is not None and text != "0" and text.lower() != "false"
 
 
 def number(query: Query, name: str, default: int) -> int:
-    """A whole number."""
+    """Return an integer parameter."""
     text = query.get(name)
     if text is None:
         return default
     if not re.fullmatch(r"[+-]?[0-9]+", text):
         raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    if len(text) > _LONGEST_NUMBER or not -(2**63) <= int(text) < 2**63:
+    if len(text) > _MAX_NUMBER_LENGTH or not -(2**63) <= int(text) < 2**63:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
 
 
-def selector(query: Query, kind: Kind, namespace: str, name: str = "") -> Selector:
-    """Which objects a list, a watch or a collection's deletion is about."""
+def selector(query: Query, kind: ServedKind, namespace: str, name: str = "") -> SelectionPredicate:
+    """Return the predicate of a list, a watch or a deletecollection."""
     labels = parse_labels(query.get("labelSelector", ""))
     fields = parse_fields(query.get("fieldSelector", ""), kind)
-    return Selector(
+    return SelectionPredicate(
         namespace,
         name,
         labels,
-        tuple(one._replace(key=kept_field(kind, one.key)) for one in fields),
+        tuple(one._replace(key=stored_field(kind, one.key)) for one in fields),
     )
 
 
 def list_options(query: Query) -> ListOptions:
-    """How to list."""
+    """Return the options of a list."""
     match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
     limit = number(query, "limit", 0)
     found = _list_problems(query, match, version)
     if found:
         raise invalid_options("ListOptions", *found)
-    return ListOptions(version, match, max(0, min(limit, _MOST_LIST)), query.get("continue", ""))
+    return ListOptions(version, match, max(0, min(limit, _MAX_LIST)), query.get("continue", ""))
 
 
-def _list_problems(query: Query, match: str, version: str) -> list[Cause]:
+def _list_problems(query: Query, match: str, version: str) -> list[FieldCause]:
     field, found = "resourceVersionMatch", []
     if match and not version:
         found.append(
@@ -159,16 +159,16 @@ def _list_problems(query: Query, match: str, version: str) -> list[Cause]:
     if match not in _MATCHES:
         found.append(not_supported(field, match, (*_MATCHES[1:], "")))
     if match == "Exact" and version == "0":
-        why = f'{field} "exact" is forbidden for resourceVersion "0"'
-        found.append(forbidden_field(field, why))
+        detail = f'{field} "exact" is forbidden for resourceVersion "0"'
+        found.append(forbidden_field(field, detail))
     if "sendInitialEvents" in query:
-        why = "sendInitialEvents is forbidden for list"
-        found.append(forbidden_field("sendInitialEvents", why))
+        detail = "sendInitialEvents is forbidden for list"
+        found.append(forbidden_field("sendInitialEvents", detail))
     return found
 
 
-def watch_options(query: Query, select: Selector) -> WatchOptions:
-    """How to watch."""
+def watch_options(query: Query, select: SelectionPredicate) -> WatchOptions:
+    """Return the options of a watch."""
     timeout = max(0, number(query, "timeoutSeconds", int(_DEFAULT_WATCH)))
     initial = query.get("sendInitialEvents")
     return WatchOptions(
@@ -177,12 +177,12 @@ def watch_options(query: Query, select: Selector) -> WatchOptions:
         bookmarks=flag(query, "allowWatchBookmarks"),
         send_initial=None if initial is None else flag(query, "sendInitialEvents"),
         match=query.get("resourceVersionMatch", ""),
-        timeout=min(float(timeout) or _DEFAULT_WATCH, _LONGEST_WATCH),
+        timeout=min(float(timeout) or _DEFAULT_WATCH, _MAX_WATCH_SECONDS),
     )
 
 
 class WriteOptions(NamedTuple):
-    """What a write's query may say."""
+    """The options of a write in its query."""
 
     dry_run: bool
     field_manager: str
@@ -191,7 +191,7 @@ class WriteOptions(NamedTuple):
 
 
 def write_options(query: Query, verb: str, content_type: str = "") -> WriteOptions:
-    """How to write, as far as the query says it; 422 if what it says is not allowed."""
+    """Return the options of a write; 422 if they are invalid."""
     if verb not in _OPTIONS or not (query or content_type == APPLY_PATCH):
         return _DEFAULT_WRITE
     manager, validation = query.get("fieldManager", ""), query.get("fieldValidation") or "Warn"
@@ -208,7 +208,7 @@ _DEFAULT_WRITE = WriteOptions(False, "", "Warn", False)
 _OPTIONS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
-def _force_problems(query: Query, manager: str, content_type: str) -> list[Cause]:
+def _force_problems(query: Query, manager: str, content_type: str) -> list[FieldCause]:
     if content_type == APPLY_PATCH:
         return [] if manager else [required("fieldManager", "is required for apply patch")]
     if "force" not in query:
@@ -216,7 +216,7 @@ def _force_problems(query: Query, manager: str, content_type: str) -> list[Cause
     return [forbidden_field("force", "may not be specified for non-apply patch")]
 
 
-def _manager_problems(manager: str) -> list[Cause]:
+def _manager_problems(manager: str) -> list[FieldCause]:
     long = [too_long("fieldManager", 128)] if len(manager.encode()) > 128 else []
     return long + [
         bad_value("fieldManager", manager, f"invalid character {_code(letter)} (at position {at})")
@@ -233,13 +233,17 @@ def _dry_runs(query: Query) -> list[str]:
     return [query["dryRun"]] if "dryRun" in query else []
 
 
-def _dry_run_problems(asked: list[str]) -> list[Cause]:
-    """`All` or nothing."""
-    return [] if all(one == "All" for one in asked) else [not_supported("dryRun", asked, ("All",))]
+def _dry_run_problems(requested: list[str]) -> list[FieldCause]:
+    """Accept only `All`."""
+    return (
+        []
+        if all(one == "All" for one in requested)
+        else [not_supported("dryRun", requested, ("All",))]
+    )
 
 
-def delete_options(query: Query, body: JsonObject | None) -> DeleteOptions:
-    """How to delete: as the body says, if there is one, else as the query does."""
+def delete_options(query: Query, body: JsonObject | None) -> DeletionOptions:
+    """Return the options of a delete: of the body if there is one, else of the query."""
     given = body if body is not None else _queried(query)
     propagation, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
     dry_runs = given.get("dryRun") or []
@@ -250,7 +254,7 @@ def delete_options(query: Query, body: JsonObject | None) -> DeleteOptions:
         propagation = "Orphan" if orphan else "Background"
     preconditions = given.get("preconditions") or {}
     grace = given.get("gracePeriodSeconds")
-    return DeleteOptions(
+    return DeletionOptions(
         None if grace is None else _grace(grace),
         propagation or "",
         preconditions.get("uid") or "",
@@ -259,9 +263,9 @@ def delete_options(query: Query, body: JsonObject | None) -> DeleteOptions:
     )
 
 
-def _grace(asked: int) -> int:
-    """Less than nothing is the shortest time that there is."""
-    return 1 if asked < 0 else asked
+def _grace(requested: int) -> int:
+    """Return the grace period; a negative one becomes the shortest."""
+    return 1 if requested < 0 else requested
 
 
 def _queried(query: Query) -> JsonObject:
@@ -275,12 +279,12 @@ def _queried(query: Query) -> JsonObject:
     return given
 
 
-def _propagation_problems(propagation: str | None, orphan: bool | None) -> list[Cause]:
-    found: list[Cause] = []
+def _propagation_problems(propagation: str | None, orphan: bool | None) -> list[FieldCause]:
+    found: list[FieldCause] = []
     field = "propagationPolicy"
     if propagation is not None and orphan is not None:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        found.append(bad_value(field, propagation, why))
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        found.append(bad_value(field, propagation, detail))
     if propagation is not None and propagation not in _PROPAGATIONS:
         found.append(not_supported(field, propagation, (*_PROPAGATIONS, "nil")))
     return found

@@ -1,1 +1,1 @@
-"""What kinds of objects there are: one table for the built-in ones, and those that CRDs add."""
+"""The served kinds: a table of built-in ones, and those of CRDs."""

@@ -1,4 +1,4 @@
-"""The built-in kinds that are served: those that schedulers, autoscalers and node agents need.
+"""The built-in kinds: those that schedulers, autoscalers and node agents need.
 
 Their names are in `bayplan.kube.kinds`; here is how each is served.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from functools import partial
 from typing import TypedDict, Unpack
 
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.kube.kinds import names_of
 
 
 class _Serving(TypedDict, total=False):
-    """What the server knows of a kind besides its names, as `Kind` has it."""
+    """How a kind is served, with the fields of `ServedKind`."""
 
     singular: str
     short_names: tuple[str, ...]
@@ -26,10 +26,10 @@ class _Serving(TypedDict, total=False):
     conditional: bool
 
 
-def _kind(kind: str, group: str | None = None, **serving: Unpack[_Serving]) -> Kind:
-    """A kind under its own names, and how it is served."""
+def _kind(kind: str, group: str | None = None, **serving: Unpack[_Serving]) -> ServedKind:
+    """Return a kind and how it is served."""
     group, version, kind, plural, namespaced = names_of(kind, group)
-    return Kind(group, version, kind, plural, namespaced=namespaced, **serving)
+    return ServedKind(group, version, kind, plural, namespaced=namespaced, **serving)
 
 
 _apps = partial(_kind, categories=("all",), generations=True)
@@ -212,7 +212,7 @@ EXTENSION = (
     ),
 )
 
-# Nothing here acts on these either; what is deployed with them can be tried all the same.
+# No controller here acts on these; they are stored so that manifests with them can be applied.
 NETWORKING = (
     _networking("Ingress", short_names=("ing",), subresources=("status",)),
     _networking("NetworkPolicy", short_names=("netpol",)),
@@ -225,7 +225,7 @@ NETWORKING = (
     ),
 )
 
-# Nothing here acts on devices; kube-scheduler does not start without their lists.
+# No controller here acts on devices; kube-scheduler does not start without these lists.
 DEVICES = (
     _kind("DeviceClass"),
     _kind("ResourceClaim", subresources=("status",)),

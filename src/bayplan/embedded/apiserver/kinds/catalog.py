@@ -1,7 +1,7 @@
-"""Which kinds are served now, what field selectors can ask for, and kinds that show others.
+"""The catalog of served kinds, their selectable fields, and conversions between kinds.
 
-`events.k8s.io` and the core group show the same events under other names; the versions of a custom
-resource differ in nothing but their version.
+`events.k8s.io` and the core group serve the same events with different field names; the versions of
+a custom resource differ only in their apiVersion.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 
 
 class Catalog:
@@ -22,38 +22,38 @@ class Catalog:
     def __init__(self) -> None:
         self.generation = 0
         """Counts changes, so that documents made from the catalog can be kept until it moves."""
-        self._by_path: dict[tuple[str, str, str], Kind] = {}
-        self._by_kind: dict[tuple[str, str], Kind] = {}
-        self._custom: dict[str, tuple[Kind, ...]] = {}
-        self._primary: dict[str, Kind] = {}
-        self._by_storage: dict[str, tuple[Kind, ...]] = {}
+        self._by_path: dict[tuple[str, str, str], ServedKind] = {}
+        self._by_kind: dict[tuple[str, str], ServedKind] = {}
+        self._custom: dict[str, tuple[ServedKind, ...]] = {}
+        self._primary: dict[str, ServedKind] = {}
+        self._by_storage: dict[str, tuple[ServedKind, ...]] = {}
         self._rebuild()
 
-    def __iter__(self) -> Iterator[Kind]:
+    def __iter__(self) -> Iterator[ServedKind]:
         return iter(self._by_path.values())
 
-    def find(self, group: str, version: str, plural: str) -> Kind | None:
-        """The kind behind `/apis/<group>/<version>/<plural>`."""
+    def find(self, group: str, version: str, plural: str) -> ServedKind | None:
+        """Return the kind of `/apis/<group>/<version>/<plural>`."""
         return self._by_path.get((group, version, plural))
 
-    def of_object(self, api_version: str, kind: str) -> Kind | None:
-        """The kind that an object says it is."""
+    def of_object(self, api_version: str, kind: str) -> ServedKind | None:
+        """Return the kind of an apiVersion and a kind name."""
         return self._by_kind.get((api_version, kind))
 
-    def stored(self, storage: str) -> Kind | None:
-        """The kind whose form is the one kept under a storage name."""
+    def stored(self, storage: str) -> ServedKind | None:
+        """Return the kind whose form is stored under a storage name."""
         return self._primary.get(storage)
 
-    def sharing(self, storage: str) -> tuple[Kind, ...]:
-        """The kinds whose objects are kept under a storage name: versions of one, and views."""
+    def sharing(self, storage: str) -> tuple[ServedKind, ...]:
+        """Return the kinds that share a storage name: versions, and converted kinds."""
         return self._by_storage.get(storage, ())
 
     def serves_group(self, group: str, version: str) -> bool:
-        """Whether anything is served under a group and version."""
+        """Return whether any kind of a group and version is served."""
         return any(kind.group == group and kind.version == version for kind in self)
 
     def groups(self) -> dict[str, list[str]]:
-        """Each group's versions, in the order in which they should be preferred."""
+        """Return each group's versions, preferred ones first."""
         found: dict[str, list[str]] = {}
         for kind in self:
             versions = found.setdefault(kind.group, [])
@@ -61,17 +61,17 @@ class Catalog:
                 versions.append(kind.version)
         return found
 
-    def storages(self) -> Iterable[Kind]:
-        """One kind for each place where objects are kept."""
+    def storages(self) -> Iterable[ServedKind]:
+        """Return one kind for each storage name."""
         return self._primary.values()
 
-    def set_custom(self, definition: str, kinds: tuple[Kind, ...]) -> None:
-        """Serve what a CRD defines, in place of what it defined before; storage version first."""
+    def set_custom(self, definition: str, kinds: tuple[ServedKind, ...]) -> None:
+        """Serve the kinds of a CRD in place of those before; storage version first."""
         self._custom[definition] = kinds
         self._rebuild()
 
     def drop_custom(self, definition: str) -> None:
-        """Stop serving what a CRD defined."""
+        """Stop serving the kinds of a CRD."""
         if self._custom.pop(definition, None) is not None:
             self._rebuild()
 
@@ -80,7 +80,7 @@ class Catalog:
         self._by_path = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
         self._by_kind = {(kind.api_version, kind.kind): kind for kind in kinds}
         self._primary = {}
-        sharing: dict[str, list[Kind]] = defaultdict(list)
+        sharing: dict[str, list[ServedKind]] = defaultdict(list)
         for kind in self:
             sharing[kind.storage].append(kind)
         self._by_storage = {storage: tuple(found) for storage, found in sharing.items()}
@@ -91,12 +91,12 @@ class Catalog:
 
 
 ALWAYS = ("metadata.name", "metadata.namespace")
-_UNSAID = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.successful": "0"}
-"""What selectors find where nothing was said; elsewhere, nothing."""
+_UNSET = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.successful": "0"}
+"""Values of unset fields for selectors; elsewhere the empty string."""
 
 
 def value_at(obj: JsonObject, path: str) -> JsonValue:
-    """The value at a dotted path, or None."""
+    """Return the value at a dotted path, or None."""
     return _value(obj, _parts(path))
 
 
@@ -111,7 +111,7 @@ def _value(obj: JsonObject, parts: tuple[str, ...]) -> JsonValue:
 
 @cache
 def _split(paths: tuple[str, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each path with its parts."""
+    """Return each path with its parts."""
     return tuple((path, _parts(path)) for path in paths)
 
 
@@ -121,21 +121,21 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def as_field(value: JsonValue) -> str:
-    """A value in the form that a selector compares with."""
+    """Return a value as the string that selectors compare."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
 
 
 def read_fields(obj: JsonObject, paths: tuple[str, ...]) -> dict[str, str]:
-    """The values at some paths; only those that are not empty, since absent means empty."""
+    """Return the non-empty values at some paths."""
     found: dict[str, str] = {}
     for path, parts in _split(paths):
         value = _value(obj, parts)
         if value is not None and value != "":
             found[path] = as_field(value)
-        elif path in _UNSAID:
-            found[path] = _UNSAID[path]
+        elif path in _UNSET:
+            found[path] = _UNSET[path]
     return found
 
 
@@ -160,8 +160,8 @@ class CatalogFields:
 Convert = Callable[[JsonObject], JsonObject]
 
 
-class View(NamedTuple):
-    """How to turn the kept form into the shown one, and back."""
+class KindConversion(NamedTuple):
+    """Converts between the stored and the served form."""
 
     shown: Convert
     kept: Convert
@@ -185,23 +185,23 @@ def _renamed(obj: JsonObject, names: dict[str, str], api_version: str) -> JsonOb
 
 _TO_KEPT = {shown: kept for kept, shown in _EVENT_NAMES.items()}
 _REPORTED = ("reportingComponent", "reportingInstance")
-"""What the core group always says of an event, and `events.k8s.io` only if there is something."""
+"""Fields that the core group always has, and `events.k8s.io` only if they are set."""
 
 
 def _shown_event(obj: JsonObject) -> JsonObject:
-    said = {name: value for name, value in obj.items() if name not in _REPORTED or value}
-    return _renamed(said, _EVENT_NAMES, "events.k8s.io/v1")
+    fields = {name: value for name, value in obj.items() if name not in _REPORTED or value}
+    return _renamed(fields, _EVENT_NAMES, "events.k8s.io/v1")
 
 
 def _kept_event(obj: JsonObject) -> JsonObject:
     return {**dict.fromkeys(_REPORTED, ""), **_renamed(obj, _TO_KEPT, "v1")}
 
 
-_EVENTS = View(_shown_event, _kept_event)
+_EVENTS = KindConversion(_shown_event, _kept_event)
 
 
-def viewed(kind: Kind) -> View | None:
-    """The view that a kind is; None where the kept form is the shown one."""
+def conversion_of(kind: ServedKind) -> KindConversion | None:
+    """Return the conversion of a kind; None if it is served as stored."""
     if kind.group == "events.k8s.io":
         return _EVENTS
     if kind.custom is not None and kind.custom.storage_version != kind.version:
@@ -209,28 +209,28 @@ def viewed(kind: Kind) -> View | None:
     return None
 
 
-def _version_view(kind: Kind) -> View:
+def _version_view(kind: ServedKind) -> KindConversion:
     kept = f"{kind.group}/{kind.custom.storage_version if kind.custom else kind.version}"
-    return View(
+    return KindConversion(
         lambda obj: {**obj, "apiVersion": kind.api_version},
         lambda obj: {**obj, "apiVersion": kept},
     )
 
 
-def to_shown(kind: Kind, obj: JsonObject) -> JsonObject:
-    """A kept object as a kind shows it."""
-    view = viewed(kind)
+def to_served(kind: ServedKind, obj: JsonObject) -> JsonObject:
+    """Return a stored object in the served form of a kind."""
+    view = conversion_of(kind)
     return obj if view is None else view.shown(obj)
 
 
-def to_kept(kind: Kind, obj: JsonObject) -> JsonObject:
-    """An object of a kind as it is kept."""
-    view = viewed(kind)
+def to_stored(kind: ServedKind, obj: JsonObject) -> JsonObject:
+    """Return an object of a kind in its stored form."""
+    view = conversion_of(kind)
     return obj if view is None else view.kept(obj)
 
 
-def kept_field(kind: Kind, path: str) -> str:
-    """The kept name of a field that a kind shows under another one."""
+def stored_field(kind: ServedKind, path: str) -> str:
+    """Return the stored name of a field of a kind."""
     if kind.group != "events.k8s.io":
         return path
     first, dot, rest = path.partition(".")

@@ -1,5 +1,4 @@
-"""What the server knows of a kind: its names, its scope, its subresources and what can be selected
-by."""
+"""How a kind is served: its names, scope, subresources and selectable fields."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "up
 
 @dataclass(frozen=True, slots=True)
 class PrinterColumn:
-    """A column of `kubectl get`, found by a JSON path."""
+    """A column of `kubectl get`, read by a JSON path."""
 
     name: str
     type: str
@@ -25,17 +24,17 @@ class PrinterColumn:
 
 @dataclass(frozen=True, slots=True)
 class CustomSchema:
-    """What a CRD says about its objects."""
+    """Schema, columns and scale of a CRD's version."""
 
     storage_version: str
     schema: JsonObject | None = None
-    """The version's `openAPIV3Schema`; None for one that keeps everything."""
+    """The version's `openAPIV3Schema`; None if it preserves everything."""
     scale: dict[str, str] | None = None
     columns: tuple[PrinterColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServedKind:
     """One kind in one version, as served."""
 
     group: str
@@ -48,16 +47,16 @@ class Kind:
     subresources: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     fields: tuple[str, ...] = ()
-    """Field paths, beyond name and namespace, that a field selector may name."""
+    """Field paths, beyond name and namespace, that a field selector may use."""
     verbs: tuple[str, ...] = ALL_VERBS
     list_kind: str = ""
     storage: str = ""
-    """Where objects are kept; versions of one kind, and views of it, share one place."""
+    """The storage name; versions of a kind, and converted kinds, share one."""
     custom: CustomSchema | None = None
     generations: bool = False
-    """Whether a change of the spec counts up `metadata.generation`."""
+    """Whether a change of the spec increments `metadata.generation`."""
     conditional: bool = False
-    """Whether whoever changes an object must say which version of it was changed."""
+    """Whether updates must have a resource version."""
     resource: str = field(init=False, default="")
     api_version: str = field(init=False, default="")
 
@@ -71,5 +70,5 @@ class Kind:
 
     @property
     def has_status(self) -> bool:
-        """Whether status is written apart from the rest."""
+        """Return whether there is a status subresource."""
         return "status" in self.subresources

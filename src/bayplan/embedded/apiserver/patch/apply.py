@@ -1,30 +1,29 @@
-"""Server-side apply: a manager says what it wants, which must fit the schema, and owns just that.
+"""Server-side apply: a manager applies a configuration and owns exactly its fields.
 
-What the manager used to want and no longer does is removed, unless somebody else owns it too. A
-field that somebody else owns with another value is a conflict, unless the manager insists
-(`force`).
+Fields that the manager applied before and no longer does are removed, unless another manager owns
+them too. A field that another manager owns with another value is a conflict, unless `force` is set.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.errors import StatusError, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode, in_go
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.embedded.apiserver.patch.managedfields import (
     BEFORE,
+    FieldDescriptor,
+    FieldManager,
+    FieldOwnership,
     FieldSet,
-    Manager,
-    Ownership,
-    Part,
     Path,
-    Shape,
+    ValueType,
     element_key,
+    format_path,
     is_key,
-    owned_paths,
-    remove_all,
-    spell,
+    ownable_paths,
+    remove_fields,
     values_of,
 )
 from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, require_type, root_type
@@ -32,8 +31,8 @@ from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, requi
 _NAMES = {"string": "string", "bool": "boolean", "int32": "numeric", "int64": "numeric"}
 
 
-def problems(obj: JsonObject, kind: Kind) -> list[str]:
-    """What is wrong with what a manager wants of an object."""
+def problems(obj: JsonObject, kind: ServedKind) -> list[str]:
+    """Return the fields of an applied configuration that its schema does not have."""
     type_ = root_type(kind.group, kind.kind) if kind.custom is None else None
     if type_ is not None:
         return _of_object(obj, type_, "")
@@ -47,8 +46,8 @@ def problems(obj: JsonObject, kind: Kind) -> list[str]:
 _COMMON = ("apiVersion", "kind", "metadata")
 
 
-def told(found: list[str]) -> str:
-    """Several problems as one."""
+def joined(found: list[str]) -> str:
+    """Return several problems as one message."""
     return found[0] if len(found) == 1 else "errors:" + "".join(f"\n  {one}" for one in found)
 
 
@@ -72,7 +71,7 @@ def _of_field(item: JsonValue, field: FieldType, path: str) -> list[str]:
         if not isinstance(item, dict):
             return [f"{path}: expected map, got &{{{in_go(item)}}}"]
         inner = ((f"{path}.{key}", one) for key, one in item.items())
-        return [told for place, one in inner for told in _of_element(one, field, place)]
+        return [joined for place, one in inner for joined in _of_element(one, field, place)]
     return _of_element(item, field, path)
 
 
@@ -116,7 +115,7 @@ def _kind(item: JsonValue) -> str:
 
 
 def _key(item: JsonValue, keys: tuple[str, ...]) -> str:
-    """The place of an element in a list that is a map (or a set, without keys)."""
+    """Return the key of an element in a list of type map (or set, without keys)."""
     if not keys or not isinstance(item, dict):
         return f"[={encode(item).decode()}]"
     pairs = (f"{key}={encode(item[key]).decode()}" for key in sorted(keys) if key in item)
@@ -135,7 +134,7 @@ def _repeated(items: list[JsonValue], keys: tuple[str, ...], path: str) -> list[
 
 
 def _of_schema(value: JsonValue, schema: JsonObject, path: str) -> list[str]:
-    """The same, by the schema of a custom resource."""
+    """Return the same problems, by the schema of a custom resource."""
     if isinstance(value, list):
         items = schema.get("items") or {}
         keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
@@ -143,7 +142,7 @@ def _of_schema(value: JsonValue, schema: JsonObject, path: str) -> list[str]:
         is_set = schema.get("x-kubernetes-list-type") == "set"
         found = _repeated(value, keys if is_map else (), path) if is_map or is_set else []
         inner = (_of_schema(item, items, f"{path}[{index}]") for index, item in enumerate(value))
-        return found + [told for each in inner for told in each]
+        return found + [joined for each in inner for joined in each]
     if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
         return []
     others, properties = schema.get("additionalProperties"), schema.get("properties") or {}
@@ -157,51 +156,53 @@ def _of_schema(value: JsonValue, schema: JsonObject, path: str) -> list[str]:
     return found
 
 
-class Intent(NamedTuple):
-    """What a manager wants of an object."""
+class ApplyIntent(NamedTuple):
+    """An applied configuration, its manager and its options."""
 
     wanted: JsonObject
-    shape: Shape
-    manager: Manager
+    value_type: ValueType
+    manager: FieldManager
     now: str
     force: bool = False
 
 
-def apply(live: JsonObject, intent: Intent) -> JsonObject:
-    """The live object after an apply; 409 if somebody else owns what it would change."""
-    wanted, shape, manager = intent.wanted, intent.shape, intent.manager
+def apply(live: JsonObject, intent: ApplyIntent) -> JsonObject:
+    """Return the live object after an apply; 409 if other managers own changed fields."""
+    wanted, value_type, manager = intent.wanted, intent.value_type, intent.manager
     if (wanted.get("metadata") or {}).get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
-    ownership = Ownership.read(live)
+    ownership = FieldOwnership.read(live)
     if not ownership.owned:
-        before = Manager(BEFORE, "Update", manager.api_version)
-        ownership.give(before, owned_paths(live, shape), intent.now)
-    paths = owned_paths(wanted, shape)
+        before = FieldManager(BEFORE, "Update", manager.api_version)
+        ownership.set_fields(before, ownable_paths(live, value_type), intent.now)
+    paths = ownable_paths(wanted, value_type)
     _settle(ownership, _conflicts(ownership, intent, paths, live), force=intent.force)
-    merged: JsonObject = _merged(live, wanted, Part(shape))
+    merged: JsonObject = _merged(live, wanted, FieldDescriptor(value_type))
     _remove_dropped(merged, ownership, intent, paths)
-    ownership.give(manager, paths, intent.now)
+    ownership.set_fields(manager, paths, intent.now)
     ownership.write(merged)
     return merged
 
 
-def first_apply(intent: Intent) -> JsonObject:
-    """An object that an apply creates."""
+def first_apply(intent: ApplyIntent) -> JsonObject:
+    """Return a new object from an applied configuration."""
     obj: JsonObject = clone(intent.wanted)
-    ownership = Ownership()
-    ownership.give(intent.manager, owned_paths(intent.wanted, intent.shape), intent.now)
+    ownership = FieldOwnership()
+    ownership.set_fields(
+        intent.manager, ownable_paths(intent.wanted, intent.value_type), intent.now
+    )
     obj.setdefault("metadata", {})
     ownership.write(obj)
     return obj
 
 
-Conflicts = dict[Manager, set[Path]]
+Conflicts = dict[FieldManager, set[Path]]
 
 
 def _conflicts(
-    ownership: Ownership, intent: Intent, paths: set[Path], live: JsonObject
+    ownership: FieldOwnership, intent: ApplyIntent, paths: set[Path], live: JsonObject
 ) -> Conflicts:
-    before, after = values_of(live, intent.shape), values_of(intent.wanted, intent.shape)
+    before, after = values_of(live, intent.value_type), values_of(intent.wanted, intent.value_type)
     changed = {
         path
         for path in paths
@@ -211,19 +212,19 @@ def _conflicts(
     return {other: shared for other, shared in found.items() if shared}
 
 
-def _settle(ownership: Ownership, found: Conflicts, *, force: bool) -> None:
+def _settle(ownership: FieldOwnership, found: Conflicts, *, force: bool) -> None:
     if found and not force:
         raise _refusal(found)
     for other, shared in found.items():
         ownership.owned[other] -= shared
 
 
-def _refusal(found: Conflicts) -> ApiError:
+def _refusal(found: Conflicts) -> StatusError:
     causes = [
         {
             "reason": "FieldManagerConflict",
             "message": f'conflict with "{other.name}" using {other.api_version}',
-            "field": spell(path),
+            "field": format_path(path),
         }
         for other, paths in found.items()
         for path in sorted(paths)
@@ -234,37 +235,39 @@ def _refusal(found: Conflicts) -> ApiError:
     message = f"Apply failed with {number}: conflicts with {names}:{fields}"
     if len(causes) == 1:
         message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
-    return ApiError(409, "Conflict", message, {"causes": causes})
+    return StatusError(409, "Conflict", message, {"causes": causes})
 
 
-def _merged(live: JsonValue, wanted: JsonValue, part: Part) -> JsonValue:
-    if part.atomic or type(live) is not type(wanted):
+def _merged(live: JsonValue, wanted: JsonValue, descriptor: FieldDescriptor) -> JsonValue:
+    if descriptor.atomic or type(live) is not type(wanted):
         return clone(wanted)
     if isinstance(wanted, dict):
         for name, value in wanted.items():
             if name in live:
-                live[name] = _merged(live[name], value, part.shape.child(name))
+                live[name] = _merged(live[name], value, descriptor.value_type.child(name))
             else:
                 live[name] = clone(value)
         return live
-    if isinstance(wanted, list) and (part.keys or part.is_set):
-        return _merged_list(live, wanted, part)
+    if isinstance(wanted, list) and (descriptor.keys or descriptor.is_set):
+        return _merged_list(live, wanted, descriptor)
     return clone(wanted)
 
 
-def _merged_list(live: list[JsonValue], wanted: list[JsonValue], part: Part) -> list[JsonValue]:
-    by_key = {element_key(item, part): item for item in live}
-    element = Part(part.shape)
+def _merged_list(
+    live: list[JsonValue], wanted: list[JsonValue], descriptor: FieldDescriptor
+) -> list[JsonValue]:
+    by_key = {element_key(item, descriptor): item for item in live}
+    element = FieldDescriptor(descriptor.value_type)
     for item in wanted:
-        key = element_key(item, part)
+        key = element_key(item, descriptor)
         by_key[key] = _merged(by_key[key], item, element) if key in by_key else clone(item)
     return list(by_key.values())
 
 
 def _remove_dropped(
-    merged: JsonObject, ownership: Ownership, intent: Intent, paths: set[Path]
+    merged: JsonObject, ownership: FieldOwnership, intent: ApplyIntent, paths: set[Path]
 ) -> None:
-    """Take out what the manager no longer wants and nobody else owns."""
+    """Remove fields that the manager no longer applies and no other one owns."""
     others: set[Path] = set()
     for owned in ownership.others(intent.manager).values():
         others |= owned
@@ -274,11 +277,11 @@ def _remove_dropped(
     for path in sorted(ownership.owned.get(intent.manager, set()) - around, key=len):
         if not is_key(path):
             _mark(gone, path)
-    remove_all(merged, gone, Part(intent.shape))
+    remove_fields(merged, gone, FieldDescriptor(intent.value_type))
 
 
 def _mark(gone: FieldSet, path: Path) -> None:
-    """Add a path to a tree, unless it is inside of what goes already."""
+    """Add a path to a tree, unless an ancestor is in it."""
     inner, fresh = gone, False
     for name in path:
         if not fresh and not inner and inner is not gone:

@@ -1,13 +1,13 @@
-"""Managed fields: who set which fields of an object, as `metadata.managedFields` keeps it.
+"""Managed fields: which manager owns which fields, as in `metadata.managedFields`.
 
-A shape is read from the table of types for built-in kinds, and from its schema for a custom
-resource.
+The type of a value comes from the type table for built-in kinds, and from the schema for custom
+resources.
 
 A tree maps path elements (`f:name`, `k:{"name":"a"}`, `v:"x"`, and `.` for an element itself) to
-trees; an empty tree is a leaf. This is the form that `managedFields` has on the wire.
+trees; an empty tree is a leaf. This is the format of `managedFields`.
 
-Ownership is kept from an object's first server-side apply on. What was there before that belongs
-to the manager `before-first-apply`; objects that are never applied carry no bookkeeping at all.
+Ownership is tracked from an object's first server-side apply on. Fields that existed before belong
+to the manager `before-first-apply`; objects that are never applied have no managed fields.
 """
 
 from __future__ import annotations
@@ -17,134 +17,140 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode, encode
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.embedded.apiserver.schema.types import ObjectType, require_type, root_type
 
 
-class Shape(Protocol):
-    """What is known of a value's parts."""
+class ValueType(Protocol):
+    """The type of a value."""
 
-    def child(self, name: str) -> Part:
-        """The part of a name."""
+    def child(self, name: str) -> FieldDescriptor:
+        """Return the descriptor of a field."""
 
 
-class Part(NamedTuple):
-    """A part of an object."""
+class FieldDescriptor(NamedTuple):
+    """A field of an object."""
 
-    shape: Shape
-    """The shape of the value, or of a list's elements."""
+    value_type: ValueType
+    """The type of the value, or of a list's elements."""
     keys: tuple[str, ...] = ()
-    """The keys of a list that is a map."""
+    """The keys of a list of type map."""
     is_set: bool = False
     atomic: bool = False
 
 
-class Unknown:
-    """Nothing is known: objects have parts, lists are one whole."""
+class DeducedType:
+    """No schema: objects are granular, lists atomic."""
 
-    def child(self, name: str) -> Part:  # noqa: ARG002
-        """Whatever it is."""
-        return Part(self)
-
-
-UNKNOWN = Unknown()
+    def child(self, name: str) -> FieldDescriptor:  # noqa: ARG002
+        """Return a descriptor without a schema."""
+        return FieldDescriptor(self)
 
 
-class Typed:
-    """A type of the table."""
+UNKNOWN = DeducedType()
+
+
+class BuiltinType:
+    """A type of the type table."""
 
     def __init__(self, type_: ObjectType) -> None:
         self._type = type_
 
-    def child(self, name: str) -> Part:
-        """A field of the type."""
+    def child(self, name: str) -> FieldDescriptor:
+        """Return the descriptor of a field of the type."""
         field = self._type.fields.get(name)
         if field is None:
-            return Part(UNKNOWN)
-        inner: Shape = Typed(require_type(field.base)) if field.is_object else UNKNOWN
+            return FieldDescriptor(UNKNOWN)
+        inner: ValueType = BuiltinType(require_type(field.base)) if field.is_object else UNKNOWN
         if field.is_map:
-            inner = MapOf(Part(inner))
-        return Part(inner, field.list_keys, field.is_set, field.atomic or field.base == "Raw")
+            inner = MapType(FieldDescriptor(inner))
+        return FieldDescriptor(
+            inner, field.list_keys, field.is_set, field.atomic or field.base == "Raw"
+        )
 
 
-class MapOf:
-    """A map whose values have one shape."""
+class MapType:
+    """A map whose values have one type."""
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
+    def __init__(self, descriptor: FieldDescriptor) -> None:
+        self._part = descriptor
 
-    def child(self, name: str) -> Part:  # noqa: ARG002
-        """Any value of the map."""
+    def child(self, name: str) -> FieldDescriptor:  # noqa: ARG002
+        """Return the descriptor of the values."""
         return self._part
 
 
-class Schemed:
+class SchemaType:
     """A part of a custom resource's schema."""
 
     def __init__(self, schema: JsonObject) -> None:
         self._schema = schema
 
-    def child(self, name: str) -> Part:
-        """A property of the schema."""
+    def child(self, name: str) -> FieldDescriptor:
+        """Return the descriptor of a property."""
         others = self._schema.get("additionalProperties")
         found = (self._schema.get("properties") or {}).get(name, others)
         if not isinstance(found, dict):
-            return Part(UNKNOWN)
+            return FieldDescriptor(UNKNOWN)
         kind = found.get("x-kubernetes-list-type")
         keys = tuple(found.get("x-kubernetes-list-map-keys") or ()) if kind == "map" else ()
         inner = found.get("items") if "items" in found else found
         atomic = found.get("x-kubernetes-map-type") == "atomic"
-        return Part(Schemed(inner or {}), keys, kind == "set", atomic)
+        return FieldDescriptor(SchemaType(inner or {}), keys, kind == "set", atomic)
 
 
 class _Root:
-    """The whole object: metadata is the same everywhere."""
+    """The root of a custom resource, with the built-in metadata."""
 
-    def __init__(self, rest: Shape) -> None:
+    def __init__(self, rest: ValueType) -> None:
         self._rest = rest
 
-    def child(self, name: str) -> Part:
+    def child(self, name: str) -> FieldDescriptor:
         if name == "metadata":
-            return Part(Typed(require_type("meta.ObjectMeta")))
+            return FieldDescriptor(BuiltinType(require_type("meta.ObjectMeta")))
         return self._rest.child(name)
 
 
-def shape_of(kind: Kind) -> Shape:
-    """The shape of a kind's objects."""
+def value_type_of(kind: ServedKind) -> ValueType:
+    """Return the type of a kind's objects."""
     if kind.custom is not None:
-        return _Root(Schemed(kind.custom.schema) if kind.custom.schema else UNKNOWN)
+        return _Root(SchemaType(kind.custom.schema) if kind.custom.schema else UNKNOWN)
     type_ = root_type(kind.group, kind.kind)
-    return Typed(type_) if type_ is not None else UNKNOWN
+    return BuiltinType(type_) if type_ is not None else UNKNOWN
 
 
 FieldSet = dict[str, "FieldSet"]
 Path = tuple[str, ...]
 
 
-def fields_of(obj: JsonObject, shape: Shape) -> FieldSet:
-    """Every field that an object sets."""
-    return {f"f:{name}": _of_value(value, shape.child(name)) for name, value in obj.items()}
+def fields_of(obj: JsonObject, value_type: ValueType) -> FieldSet:
+    """Return the tree of all fields that an object sets."""
+    return {f"f:{name}": _of_value(value, value_type.child(name)) for name, value in obj.items()}
 
 
-def _of_value(value: JsonValue, part: Part) -> FieldSet:
-    if part.atomic:
+def _of_value(value: JsonValue, descriptor: FieldDescriptor) -> FieldSet:
+    if descriptor.atomic:
         return {}
     if isinstance(value, dict):
-        return fields_of(value, part.shape)
-    if isinstance(value, list) and (part.keys or part.is_set):
-        return {element_key(item, part): _of_element(item, part) for item in value}
+        return fields_of(value, descriptor.value_type)
+    if isinstance(value, list) and (descriptor.keys or descriptor.is_set):
+        return {element_key(item, descriptor): _of_element(item, descriptor) for item in value}
     return {}
 
 
-def _of_element(item: JsonValue, part: Part) -> FieldSet:
-    return {".": {}, **fields_of(item, part.shape)} if part.keys and isinstance(item, dict) else {}
+def _of_element(item: JsonValue, descriptor: FieldDescriptor) -> FieldSet:
+    return (
+        {".": {}, **fields_of(item, descriptor.value_type)}
+        if descriptor.keys and isinstance(item, dict)
+        else {}
+    )
 
 
-def element_key(item: JsonValue, part: Part) -> str:
-    """The path element of a list's element."""
-    if part.is_set or not isinstance(item, dict):
+def element_key(item: JsonValue, descriptor: FieldDescriptor) -> str:
+    """Return the path element of a list's element."""
+    if descriptor.is_set or not isinstance(item, dict):
         return "v:" + encode(item).decode()
-    keys = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in sorted(part.keys)}
+    keys = {key: item.get(key, _KEY_DEFAULTS.get(key)) for key in sorted(descriptor.keys)}
     return "k:" + encode({key: value for key, value in keys.items() if value is not None}).decode()
 
 
@@ -152,7 +158,7 @@ _KEY_DEFAULTS = {"protocol": "TCP"}
 
 
 def leaves(fields: FieldSet, path: Path = ()) -> Iterator[Path]:
-    """The paths of all leaves; an element itself (`.`) is its element's path."""
+    """Return the paths of all leaves; `.` is the element's own path."""
     for name, inner in fields.items():
         if name == ".":
             yield path
@@ -163,7 +169,7 @@ def leaves(fields: FieldSet, path: Path = ()) -> Iterator[Path]:
 
 
 def tree_of(paths: set[Path]) -> FieldSet:
-    """The tree whose leaves are given."""
+    """Return the tree of given leaves."""
     root: FieldSet = {}
     for path in sorted(paths):
         inner = root
@@ -174,41 +180,47 @@ def tree_of(paths: set[Path]) -> FieldSet:
     return root
 
 
-def values_of(obj: JsonObject, shape: Shape) -> dict[Path, JsonValue]:
-    """Every value inside an object by its path, in one pass; of equal elements the first counts."""
+def values_of(obj: JsonObject, value_type: ValueType) -> dict[Path, JsonValue]:
+    """Return every value of an object by its path; of equal elements the first."""
     found: dict[Path, JsonValue] = {}
-    waiting: list[tuple[Path, JsonValue, Part]] = [((), obj, Part(shape))]
+    waiting: list[tuple[Path, JsonValue, FieldDescriptor]] = [
+        ((), obj, FieldDescriptor(value_type))
+    ]
     while waiting:
-        path, value, part = waiting.pop()
+        path, value, descriptor = waiting.pop()
         if path:
             found.setdefault(path, value)
         if isinstance(value, dict):
             waiting += [
-                ((*path, f"f:{name}"), item, part.shape.child(name)) for name, item in value.items()
+                ((*path, f"f:{name}"), item, descriptor.value_type.child(name))
+                for name, item in value.items()
             ]
-        elif isinstance(value, list) and (part.keys or part.is_set):
-            elements = [((*path, element_key(item, part)), item) for item in value]
-            waiting += [(place, item, Part(part.shape)) for place, item in reversed(elements)]
+        elif isinstance(value, list) and (descriptor.keys or descriptor.is_set):
+            elements = [((*path, element_key(item, descriptor)), item) for item in value]
+            waiting += [
+                (place, item, FieldDescriptor(descriptor.value_type))
+                for place, item in reversed(elements)
+            ]
     return found
 
 
-def remove_all(obj: JsonValue, gone: FieldSet, part: Part) -> None:
-    """Take out what the leaves of a tree name, in one pass."""
+def remove_fields(obj: JsonValue, gone: FieldSet, descriptor: FieldDescriptor) -> None:
+    """Remove the leaves of a tree from an object."""
     if isinstance(obj, dict):
         for name, inner in gone.items():
             if inner and name[2:] in obj:
-                remove_all(obj[name[2:]], inner, part.shape.child(name[2:]))
+                remove_fields(obj[name[2:]], inner, descriptor.value_type.child(name[2:]))
             else:
                 obj.pop(name[2:], None)
     elif isinstance(obj, list):
-        marks = [element_key(item, part) for item in obj]
+        marks = [element_key(item, descriptor) for item in obj]
         for item, mark in zip(obj, marks, strict=True):
-            remove_all(item, gone.get(mark, {}), Part(part.shape))
+            remove_fields(item, gone.get(mark, {}), FieldDescriptor(descriptor.value_type))
         obj[:] = [item for item, mark in zip(obj, marks, strict=True) if gone.get(mark, True)]
 
 
 def is_key(path: Path) -> bool:
-    """Whether a path leads to a key of a list's element, without which the element is lost."""
+    """Return whether a path is a key of a list's element."""
     return (
         len(path) > 1
         and path[-2].startswith("k:")
@@ -216,8 +228,8 @@ def is_key(path: Path) -> bool:
     )
 
 
-def spell(path: Path) -> str:
-    """A path as a user reads it: `.spec.containers[name="a"].image`."""
+def format_path(path: Path) -> str:
+    """Return a path as text: `.spec.containers[name="a"].image`."""
     return "".join(_spell(name) for name in path)
 
 
@@ -240,8 +252,8 @@ _UNOWNED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
-    """Somebody who sets fields."""
+class FieldManager:
+    """A field manager."""
 
     name: str
     operation: str
@@ -250,18 +262,18 @@ class Manager:
 
 
 @dataclass(slots=True)
-class Ownership:
-    """Who owns which fields of an object."""
+class FieldOwnership:
+    """Which manager owns which fields of an object."""
 
-    owned: dict[Manager, set[Path]] = field(default_factory=dict)
-    times: dict[Manager, str] = field(default_factory=dict)
+    owned: dict[FieldManager, set[Path]] = field(default_factory=dict)
+    times: dict[FieldManager, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, obj: JsonObject) -> Ownership:
-        """The ownership that an object carries."""
+    def read(cls, obj: JsonObject) -> FieldOwnership:
+        """Read the managed fields of an object."""
         ownership = cls()
         for entry in obj["metadata"].get("managedFields") or ():
-            manager = Manager(
+            manager = FieldManager(
                 entry.get("manager") or "",
                 entry.get("operation") or "Update",
                 entry.get("apiVersion") or "",
@@ -272,14 +284,14 @@ class Ownership:
         return ownership
 
     def write(self, obj: JsonObject) -> None:
-        """Let an object carry this ownership."""
+        """Write the managed fields of an object."""
         entries = [self._entry(manager, paths) for manager, paths in self.owned.items() if paths]
         if entries:
             obj["metadata"]["managedFields"] = entries
         else:
             obj["metadata"].pop("managedFields", None)
 
-    def _entry(self, manager: Manager, paths: set[Path]) -> JsonObject:
+    def _entry(self, manager: FieldManager, paths: set[Path]) -> JsonObject:
         entry: JsonObject = {
             "manager": manager.name,
             "operation": manager.operation,
@@ -293,21 +305,22 @@ class Ownership:
             entry["subresource"] = manager.subresource
         return entry
 
-    def give(self, manager: Manager, paths: set[Path], now: str) -> None:
-        """Let a manager own exactly these fields."""
+    def set_fields(self, manager: FieldManager, paths: set[Path], now: str) -> None:
+        """Set the fields that a manager owns."""
         if self.owned.get(manager) != paths:
             self.times[manager] = now
         self.owned[manager] = paths
 
-    def others(self, manager: Manager) -> dict[Manager, set[Path]]:
-        """What everybody else owns."""
+    def others(self, manager: FieldManager) -> dict[FieldManager, set[Path]]:
+        """Return the fields of all other managers."""
         return {other: paths for other, paths in self.owned.items() if other != manager}
 
 
-def owned_paths(obj: JsonObject, shape: Shape) -> set[Path]:
-    """The fields of an object that can be owned: not its identity, nor what the server keeps."""
+def ownable_paths(obj: JsonObject, value_type: ValueType) -> set[Path]:
+    """Return the fields that can be owned: without identity and server-owned metadata."""
     fields: FieldSet = fields_of(
-        {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")}, shape
+        {name: value for name, value in obj.items() if name not in ("apiVersion", "kind")},
+        value_type,
     )
     meta = fields.get("f:metadata")
     if meta is not None:
@@ -317,20 +330,22 @@ def owned_paths(obj: JsonObject, shape: Shape) -> set[Path]:
     return set(leaves(fields))
 
 
-def track(new: JsonObject, old: JsonObject, shape: Shape, manager: Manager, now: str) -> None:
-    """After an ordinary write: whoever changed a field owns it, and nobody owns what is gone."""
-    ownership = Ownership.read(old)
+def track_update(
+    new: JsonObject, old: JsonObject, value_type: ValueType, manager: FieldManager, now: str
+) -> None:
+    """Record an update: its manager owns changed fields; removed fields are not owned."""
+    ownership = FieldOwnership.read(old)
     if not ownership.owned:
         return
     if new["metadata"].get("managedFields") == []:
         new["metadata"].pop("managedFields")
         return
-    present = owned_paths(new, shape)
-    before, after = values_of(old, shape), values_of(new, shape)
+    present = ownable_paths(new, value_type)
+    before, after = values_of(old, value_type), values_of(new, value_type)
     changed = {path for path in present if before.get(path) != after.get(path)}
     for other in list(ownership.owned):
         kept = ownership.owned[other] & present
         ownership.owned[other] = kept - changed if other != manager else kept
     if changed:
-        ownership.give(manager, ownership.owned.get(manager, set()) | changed, now)
+        ownership.set_fields(manager, ownership.owned.get(manager, set()) | changed, now)
     ownership.write(new)

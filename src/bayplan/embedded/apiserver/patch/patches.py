@@ -1,7 +1,7 @@
-"""A patch as a client sent it, whatever its type, and how it is carried out; JSON patch.
+"""Patches of all types, and JSON patch.
 
-Where Kubernetes is more lenient than the standard, so is this: an index may count from the end, a
-key of an object need not be there to be replaced, and a value that is not given is null.
+Like Kubernetes, JSON patch is more lenient than the standard: an index may count from the end, a
+key need not exist to be replaced, and a missing value is null.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.errors import ApiError, invalid, unsupported_media_type
+from bayplan.embedded.apiserver.errors import StatusError, invalid, unsupported_media_type
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.embedded.apiserver.patch.strategic import apply_strategic_patch
 from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, root_type
 from bayplan.embedded.apiserver.schema.unmarshal import (
@@ -24,19 +24,19 @@ from bayplan.embedded.apiserver.schema.unmarshal import (
 from bayplan.embedded.apiserver.validation.causes import bad_value
 
 Container = JsonObject | list[JsonValue]
-MOST_OPERATIONS = 10_000
-_MOST_COPIED = 3 * 1024 * 1024
+MAX_OPERATIONS = 10_000
+_MAX_COPIED = 3 * 1024 * 1024
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}\Z")
 
 
 class PatchError(Exception):
-    """A patch that cannot be carried out on this document."""
+    """A patch that cannot be applied to this document."""
 
 
 def apply_json_patch(document: Container, operations: JsonValue) -> JsonValue:
-    """The document after all operations; it may be changed in place."""
-    if not isinstance(operations, list) or len(operations) > MOST_OPERATIONS:
-        raise PatchError(f"a JSON patch is a list of at most {MOST_OPERATIONS} operations")
+    """Return the document after all operations; it may be changed in place."""
+    if not isinstance(operations, list) or len(operations) > MAX_OPERATIONS:
+        raise PatchError(f"a JSON patch is a list of at most {MAX_OPERATIONS} operations")
     copied = 0
     for operation in operations:
         name = operation.get("op") if isinstance(operation, dict) else None
@@ -45,14 +45,14 @@ def apply_json_patch(document: Container, operations: JsonValue) -> JsonValue:
             raise PatchError(f"Unexpected kind: {name}")
         if name == "copy":
             copied += len(encode(_get(*_find(document, operation.get("from")))))
-        if copied > _MOST_COPIED:
+        if copied > _MAX_COPIED:
             raise PatchError("the accumulated size of what is copied exceeds the limit")
         document = carry_out(document, operation)
     return document
 
 
 def _find(document: Container, path: JsonValue) -> tuple[Container, str]:
-    """The container of what a pointer points at, and its key there."""
+    """Return the container of a pointer's target, and the key in it."""
     if not isinstance(path, str) or "/" not in path:
         raise PatchError(f"doc is missing path: {path!r}")
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")[1:]]
@@ -71,7 +71,7 @@ def _get(container: Container, key: str) -> JsonValue:
 
 
 def _index(key: str, length: int) -> int:
-    """A key of a list as an index below `length`; negative ones count from the end."""
+    """Return a list index below `length`; negative ones count from the end."""
     if not _INDEX.match(key):
         raise PatchError(f"{key!r} is not an index")
     index = int(key)
@@ -171,32 +171,34 @@ _OPERATION = ObjectType(
 )
 
 
-def accepted(kind: Kind) -> tuple[str, ...]:
-    """The patch types that a kind's objects understand."""
+def accepted(kind: ServedKind) -> tuple[str, ...]:
+    """Return the patch types that a kind supports."""
     if kind.custom is not None:
         return (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
     return (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 
-class Patch(NamedTuple):
+class PatchRequest(NamedTuple):
     """A patch and its media type."""
 
     media_type: str
     content: JsonValue
-    kind: Kind
+    kind: ServedKind
 
     def on(self, obj: JsonObject) -> JsonObject:
-        """The object after the patch; the given object may be changed."""
+        """Return the patched object; the given object may be changed."""
         try:
             patched = self._apply(obj)
         except PatchError as problem:
-            raise ApiError(422, "Invalid", _REJECTED, {}) from problem
+            raise StatusError(422, "Invalid", _REJECTED, {}) from problem
         except RecursionError as problem:
             raise _no_object("{}", "exceeded max depth") from problem
         if not isinstance(patched, dict):
-            told = f"json: cannot unmarshal {described(patched)} into Go value of type {TYPE_META}"
-            told = f"couldn't get version/kind; json parse error: {told}"
-            raise _no_object(encode(patched).decode(), told)
+            message = (
+                f"json: cannot unmarshal {described(patched)} into Go value of type {TYPE_META}"
+            )
+            message = f"couldn't get version/kind; json parse error: {message}"
+            raise _no_object(encode(patched).decode(), message)
         return patched
 
     def _apply(self, obj: JsonObject) -> JsonValue:
@@ -212,17 +214,17 @@ class Patch(NamedTuple):
         raise unsupported_media_type(accepted(self.kind))
 
 
-def _no_object(shown: str, why: str) -> ApiError:
-    return invalid("", "", "", [bad_value("patch", shown, why)])
+def _no_object(shown: str, detail: str) -> StatusError:
+    return invalid("", "", "", [bad_value("patch", shown, detail)])
 
 
-def shape_problem(media_type: str, content: JsonValue) -> str:
-    """What Go's decoder says of a patch that is not of the form that its type has."""
+def patch_type_problem(media_type: str, content: JsonValue) -> str:
+    """Return the decode error of a patch that does not have its type's form."""
     if media_type != JSON_PATCH:
         if isinstance(content, dict | None):
             return ""
-        told = f"json: cannot unmarshal {described(content)} into Go value of type"
-        return f"{told} map[string]interface {{}}"
+        message = f"json: cannot unmarshal {described(content)} into Go value of type"
+        return f"{message} map[string]interface {{}}"
     if not isinstance(content, list):
         name = "[]handlers.jsonPatchOp"
         return (
@@ -237,27 +239,27 @@ def _operation_problem(operation: JsonValue) -> str:
     if operation is None:
         return ""
     if not isinstance(operation, dict):
-        told = f"json: cannot unmarshal {described(operation)} into Go value of type"
-        return f"{told} handlers.jsonPatchOp"
+        message = f"json: cannot unmarshal {described(operation)} into Go value of type"
+        return f"{message} handlers.jsonPatchOp"
     for name in operation.keys() & _TEXTS:
         if not isinstance(operation[name], str | None):
-            told = f"json: cannot unmarshal {described(operation[name])} into Go struct field"
-            return f"{told} jsonPatchOp.{name} of type string"
+            message = f"json: cannot unmarshal {described(operation[name])} into Go struct field"
+            return f"{message} jsonPatchOp.{name} of type string"
     return ""
 
 
 def repeated(media_type: str, body: bytes, content: JsonValue) -> tuple[str, ...]:
-    """What a patch says twice or names in vain."""
+    """Return duplicate and unknown fields of a patch."""
     if media_type != JSON_PATCH:
         if body.count(b'":') == encode(content).count(b'":'):
             return ()
         return tuple(strict_problems(read_exactly(body), None))
     exact = read_exactly(body)
-    return tuple(f"json patch {told}" for told in strict_problems(exact, _OPERATION))
+    return tuple(f"json patch {found}" for found in strict_problems(exact, _OPERATION))
 
 
 def apply_merge_patch(document: JsonValue, patch: JsonValue) -> JsonValue:
-    """The document after a merge patch (RFC 7386): null removes, objects merge, others replace."""
+    """Return the document after a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
     merged = document if isinstance(document, dict) else {}

@@ -1,15 +1,15 @@
-"""Strategic merge patch: merge patch that knows which lists are maps.
+"""Strategic merge patch: a merge patch with lists merged by key.
 
-Lists of a type with a merge key are merged element by element; `$patch: delete|replace|merge`,
-`$deleteFromPrimitiveList/…`, `$setElementOrder/…` and `$retainKeys` direct it. Kinds without a
-type in the table (custom resources) cannot be patched this way.
+Lists of a type with a merge key are merged element by element, as directed by `$patch:
+delete|replace|merge`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…` and `$retainKeys`. Custom
+resources do not support it.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.errors import StatusError, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, encode, in_go
 from bayplan.embedded.apiserver.schema.types import FieldType, ObjectType, require_type
 
@@ -23,7 +23,7 @@ _GONE = object()
 def apply_strategic_patch(
     document: JsonValue, patch: JsonObject, type_: ObjectType | None
 ) -> JsonValue:
-    """The document after the patch; it may be changed in place."""
+    """Return the patched document; it may be changed in place."""
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
         return _plain(patch)
@@ -41,13 +41,13 @@ def apply_strategic_patch(
     return merged
 
 
-def _fault(message: str) -> ApiError:
-    """What kube-apiserver calls its own fault."""
-    return ApiError(500, "", message)
+def _fault(message: str) -> StatusError:
+    """Return 500, as kube-apiserver does for such patches."""
+    return StatusError(500, "", message)
 
 
-def _check_alike(existing: list[JsonValue], patch: list[JsonValue]) -> None:
-    """What is merged must be of one kind: objects, lists or neither."""
+def _check_same_type(existing: list[JsonValue], patch: list[JsonValue]) -> None:
+    """Check that both values are objects, lists or neither."""
     kinds = {
         next((kind for kind in (dict, list) if isinstance(item, kind)), str)
         for item in (*existing, *patch)
@@ -78,9 +78,9 @@ def _merge_field(
     elif isinstance(value, dict) and field is not None and field.replace:
         merged[name] = _plain(value)
     elif name not in merged:
-        merged[name] = _said(_plain(value))
+        merged[name] = _without_nulls(_plain(value))
     elif isinstance(value, dict) and name not in merged and _DIRECTIVE in value:
-        merged[name] = {}  # there is nothing that it could direct
+        merged[name] = {}  # a directive without a list to direct
     elif isinstance(value, dict):
         merged[name] = apply_strategic_patch(merged.get(name), value, _inner(field))
     elif isinstance(value, list):
@@ -103,7 +103,7 @@ def _merge_list(
         return [_plain(item) for item in patch]
     existing: list[JsonValue] = current if isinstance(current, list) else []
     if field.merge_key:
-        _check_alike(existing, patch)
+        _check_same_type(existing, patch)
     if not field.merge_key:
         known = _places(existing)
         found = existing + [item for item in patch if encode(item) not in known]
@@ -142,14 +142,14 @@ def _merge_elements(
 
 
 def _places(values: list[JsonValue]) -> dict[bytes, int]:
-    """Where each value stands first."""
+    """Return the first index of each value."""
     return {encode(value): index for index, value in reversed(list(enumerate(values)))}
 
 
 def _ordered(
     found: list[JsonValue], order: JsonValue, key: str, before: list[JsonValue]
 ) -> list[JsonValue]:
-    """Elements in the order asked for; those that it does not name stay before what they were."""
+    """Return elements in the given order; those that it does not name keep their position."""
     if not isinstance(order, list) or not all(isinstance(item, dict) for item in order):
         raise bad_request("invalid patch format of setElementOrder list")
     rank = [item.get(key) for item in order]
@@ -163,9 +163,9 @@ def _get(item: JsonValue, key: str) -> JsonValue:
 def _placed(
     found: list[JsonValue], keys: list[JsonValue], before: list[JsonValue], rank: list[JsonValue]
 ) -> list[JsonValue]:
-    """Elements that are ranked, in their rank, among the others, which stay in their order.
+    """Merge ranked elements, in their rank, with the others, which keep their order.
 
-    One that is not ranked comes first only if it stood before the ranked one, and both were there.
+    An unranked element comes first only if it stood before the ranked one, and both existed.
     """
     ranks, stood = _places(rank), _places(before)
     pairs = [(encode(key), item) for key, item in zip(keys, found, strict=True)]
@@ -186,13 +186,13 @@ def _delete_from_primitives(merged: JsonObject, patch: JsonObject) -> None:
         field = name.removeprefix(_DELETE_PREFIX)
         current = merged.get(field)
         if isinstance(current, list) and isinstance(gone, list):
-            _check_alike(current, gone)
+            _check_same_type(current, gone)
             marks = _places(gone)
             merged[field] = [item for item in current if encode(item) not in marks]
 
 
 def _order_untouched(merged: JsonObject, patch: JsonObject, type_: ObjectType | None) -> None:
-    """An order may be given for a list that the patch does not otherwise touch."""
+    """Apply an order to a list that the patch does not otherwise change."""
     for name, order in patch.items():
         field = name.removeprefix(_ORDER_PREFIX)
         if not name.startswith(_ORDER_PREFIX) or field in patch or field not in merged:
@@ -203,15 +203,15 @@ def _order_untouched(merged: JsonObject, patch: JsonObject, type_: ObjectType | 
             merged[field] = _ordered(merged[field], order, known.merge_key, before)
 
 
-def _said(value: JsonValue) -> JsonValue:
-    """A value without nulls: there is nothing that they could take away."""
+def _without_nulls(value: JsonValue) -> JsonValue:
+    """Return a value without nulls, which would delete nothing."""
     if isinstance(value, dict):
-        return {name: _said(item) for name, item in value.items() if item is not None}
-    return [_said(item) for item in value] if isinstance(value, list) else value
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _plain(value: JsonValue) -> JsonValue:
-    """A value without directives."""
+    """Return a value without directives."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items() if not name.startswith("$")}
     if isinstance(value, list):

@@ -1,1 +1,1 @@
-"""What requests do to objects: create, read, change, delete, watch; without a word of HTTP."""
+"""REST operations without HTTP: create, read, change, delete, watch."""

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from bayplan.embedded.apiserver.errors import conflict, modified
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
-from bayplan.embedded.apiserver.request import Call, DeleteOptions
+from bayplan.embedded.apiserver.request import Call, DeletionOptions
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend
-from bayplan.embedded.apiserver.rest.writes import finished
-from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.rest.writes import is_finished
+from bayplan.embedded.apiserver.store.entry import StoreEntry
 from bayplan.embedded.apiserver.store.store import StaleWrite
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.kube.times import read_time, timestamp
@@ -18,18 +18,18 @@ from bayplan.kube.times import read_time, timestamp
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _ATTEMPTS = 5
-_MOST_GRACE = 2**31
+_MAX_GRACE = 2**31
 
 
-class Deleted(NamedTuple):
-    """What a delete did: the object's last known state, and whether it is gone."""
+class DeleteResult(NamedTuple):
+    """The result of a delete: the object's last state, and whether it is gone."""
 
-    entry: Entry
+    entry: StoreEntry
     gone: bool
 
 
-async def delete(backend: Backend, call: Call, options: DeleteOptions) -> Deleted:
-    """Delete an object, or mark it so."""
+async def delete(backend: Backend, call: Call, options: DeletionOptions) -> DeleteResult:
+    """Delete an object, or mark it for deletion."""
     for _ in range(_ATTEMPTS):
         current = backend.require(call)
         _check_preconditions(backend, call, options, current)
@@ -44,56 +44,62 @@ async def delete(backend: Backend, call: Call, options: DeleteOptions) -> Delete
 
 
 def _check_preconditions(
-    backend: Backend, call: Call, options: DeleteOptions, current: Entry
+    backend: Backend, call: Call, options: DeletionOptions, current: StoreEntry
 ) -> None:
     kind = backend.catalog.stored(call.kind.storage) or call.kind
     if options.uid and options.uid != current.uid:
-        why = (
+        detail = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record "
             f"({current.uid}). The object might have been deleted and then recreated"
         )
-        raise conflict(kind.group, kind.kind, call.name, why)
+        raise conflict(kind.group, kind.kind, call.name, detail)
     if options.resource_version and options.resource_version != str(current.revision):
-        why = (
+        detail = (
             f"the ResourceVersion in the precondition ({options.resource_version}) does not match "
             f"the ResourceVersion in record ({current.revision}). "
             "The object might have been modified"
         )
-        raise conflict(kind.group, kind.kind, call.name, why)
+        raise conflict(kind.group, kind.kind, call.name, detail)
 
 
-def _delete(backend: Backend, call: Call, options: DeleteOptions, current: Entry) -> Deleted:
+def _delete(
+    backend: Backend, call: Call, options: DeletionOptions, current: StoreEntry
+) -> DeleteResult:
     obj = current.object()
-    wish = _wish(call, obj, options)
+    policy = _propagation_policy(call, obj, options)
     changed = _mark(backend, call, obj, options)
-    if changed:  # of what is going already, only the time can be changed
-        _propagate(obj, wish)
-    if finished(obj) and not current.deleting and call.kind.storage != "pods":
-        obj = current.object()  # nobody ever sees it going
+    if changed:  # of a terminating object, only the time can be changed
+        _propagate(obj, policy)
+    if is_finished(obj) and not current.is_terminating and call.kind.storage != "pods":
+        obj = current.object()  # it is never visible as terminating
     elif call.dry_run:
-        return Deleted(Entry(call.key, current.revision, encode(obj), obj, {}), finished(obj))
+        return DeleteResult(
+            StoreEntry(call.key, current.revision, encode(obj), obj, {}), is_finished(obj)
+        )
     if call.dry_run:
-        return Deleted(current, gone=True)
-    if finished(obj) or (not current.deleting and "deletionTimestamp" not in obj["metadata"]):
-        return Deleted(backend.store.remove(call.key, obj, current), gone=True)
+        return DeleteResult(current, gone=True)
+    if is_finished(obj) or (
+        not current.is_terminating and "deletionTimestamp" not in obj["metadata"]
+    ):
+        return DeleteResult(backend.store.remove(call.key, obj, current), gone=True)
     if not changed:
-        return Deleted(current, gone=False)
-    return Deleted(backend.store.put(call.key, obj, current), gone=False)
+        return DeleteResult(current, gone=False)
+    return DeleteResult(backend.store.put(call.key, obj, current), gone=False)
 
 
-def _wish(call: Call, obj: JsonObject, options: DeleteOptions) -> str:
-    """What is to become of dependents; nothing new, where neither client nor kind says."""
+def _propagation_policy(call: Call, obj: JsonObject, options: DeletionOptions) -> str:
+    """Return the propagation policy; "" if neither client nor kind has one."""
     finalizers = obj["metadata"].get("finalizers") or ()
     if options.propagation or ORPHAN in finalizers or FOREGROUND in finalizers:
         return options.propagation
     return "Orphan" if strategy_of(call.kind.storage).orphans else ""
 
 
-def _propagate(obj: JsonObject, wish: str) -> None:
-    """Let the wanted treatment of dependents stand as a finalizer."""
-    if not wish:
+def _propagate(obj: JsonObject, policy: str) -> None:
+    """Set the finalizer of the propagation policy."""
+    if not policy:
         return
-    wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(wish)
+    wanted = {"Orphan": ORPHAN, "Foreground": FOREGROUND}.get(policy)
     meta = obj["metadata"]
     after = [name for name in meta.get("finalizers") or () if name not in (ORPHAN, FOREGROUND)]
     meta["finalizers"] = after if wanted is None else [*after, wanted]
@@ -101,8 +107,8 @@ def _propagate(obj: JsonObject, wish: str) -> None:
         del meta["finalizers"]
 
 
-def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions) -> bool:
-    """Set (or shorten) the deletion time; says whether anything changed."""
+def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeletionOptions) -> bool:
+    """Set (or shorten) the deletion time; returns whether anything changed."""
     meta = obj["metadata"]
     if "deletionTimestamp" in meta:
         return _shorten(meta, options, backend.clock.now())
@@ -119,8 +125,8 @@ def _mark(backend: Backend, call: Call, obj: JsonObject, options: DeleteOptions)
     return True
 
 
-def _shorten(meta: JsonObject, options: DeleteOptions, now: datetime) -> bool:
-    """Who is going can only be told to go sooner."""
+def _shorten(meta: JsonObject, options: DeletionOptions, now: datetime) -> bool:
+    """Shorten the grace period of a terminating object; it cannot be extended."""
     before, after = meta.get("deletionGracePeriodSeconds") or 0, _bounded(options.grace_seconds)
     if after is None or after >= before:
         return False
@@ -131,12 +137,12 @@ def _shorten(meta: JsonObject, options: DeleteOptions, now: datetime) -> bool:
 
 
 def _bounded(grace: int | None) -> int | None:
-    """Less than no time is a second, as everywhere in Kubernetes."""
-    return grace if grace is None else 1 if grace < 0 else min(grace, _MOST_GRACE)
+    """Return at least one second, as Kubernetes does."""
+    return grace if grace is None else 1 if grace < 0 else min(grace, _MAX_GRACE)
 
 
-def _grace(call: Call, obj: JsonObject, options: DeleteOptions) -> int:
-    """Only pods that a node runs get time to end."""
+def _grace(call: Call, obj: JsonObject, options: DeletionOptions) -> int:
+    """Return the grace period; only bound pods have one."""
     if call.kind.storage != "pods":
         return 0
     spec, status = obj.get("spec") or {}, obj.get("status") or {}

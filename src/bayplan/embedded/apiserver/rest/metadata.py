@@ -1,4 +1,4 @@
-"""Metadata: what the server sets, what it keeps, and what must be well formed."""
+"""Object metadata: what the server sets, what it keeps, and validation."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
-from bayplan.embedded.apiserver.errors import Cause, bad_request
+from bayplan.embedded.apiserver.errors import FieldCause, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode, metadata_of
 from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest.conformance import nameless
-from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.strategy import RestStrategy
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
     forbidden_field,
@@ -36,17 +36,17 @@ _SERVER_OWNED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrace
 
 
 def new_uid(rng: Random) -> str:
-    """A fresh UID."""
+    """Return a new UID."""
     return str(UUID(int=rng.getrandbits(128), version=4))
 
 
 def suffixed(prefix: str, rng: Random) -> str:
-    """A name made from `generateName`."""
+    """Return a name made from `generateName`."""
     return prefix[:58] + "".join(rng.choices(_SUFFIX_LETTERS, k=5))
 
 
 def free_name(prefix: str, rng: Random, is_taken: Callable[[str], bool]) -> str:
-    """A name made from `generateName` that nobody has, as far as a few tries find one."""
+    """Return an unused name made from `generateName`, as far as a few tries find one."""
     name = suffixed(prefix, rng)
     for _ in range(NAME_TRIES - 1):
         if not is_taken(name):
@@ -56,7 +56,7 @@ def free_name(prefix: str, rng: Random, is_taken: Callable[[str], bool]) -> str:
 
 
 def address(call: Call, obj: JsonObject, rng: Random, is_taken: Callable[[str], bool]) -> str:
-    """Settle a new object's namespace and name; gives the name."""
+    """Set a new object's namespace and name from URL and body; returns the name."""
     meta = metadata_of(obj)
     if not meta.get("name") and meta.get("generateName"):
         meta["name"] = free_name(meta["generateName"], rng, is_taken)
@@ -69,7 +69,7 @@ def address(call: Call, obj: JsonObject, rng: Random, is_taken: Callable[[str], 
 
 
 def settle_namespace(call: Call, meta: JsonObject) -> None:
-    """The namespace of the URL and of the object must agree."""
+    """Check that the namespaces of URL and object agree, and set it."""
     given = meta.get("namespace") or ""
     if not call.kind.namespaced:
         meta.pop("namespace", None)
@@ -82,7 +82,7 @@ def settle_namespace(call: Call, meta: JsonObject) -> None:
 
 
 def settle_name(call: Call, meta: JsonObject) -> None:
-    """The name in the URL and in the object must agree."""
+    """Check that the names of URL and object agree, and set it."""
     given = meta.get("name") or ""
     if not given and call.name:
         raise nameless(call)
@@ -97,7 +97,7 @@ def _name_mismatch(given: str, wanted: str) -> Exception:
 
 
 def stamp(obj: JsonObject, now: str, uid: str, generations: bool) -> None:
-    """Set what the server owns on a new object."""
+    """Set the fields that the server owns on a new object."""
     meta = obj["metadata"]
     for field in (*_SERVER_OWNED, "selfLink"):
         meta.pop(field, None)
@@ -108,7 +108,7 @@ def stamp(obj: JsonObject, now: str, uid: str, generations: bool) -> None:
 
 
 def keep(new: JsonObject, old: JsonObject, *, owners: bool = True) -> None:
-    """Carry over what a change may not touch; an apply says itself who owns what."""
+    """Keep the fields that an update may not change; an apply sets its own managed fields."""
     meta, before = new["metadata"], old["metadata"]
     if owners and "managedFields" in before and "managedFields" not in meta:
         meta["managedFields"] = before["managedFields"]
@@ -123,8 +123,8 @@ def keep(new: JsonObject, old: JsonObject, *, owners: bool = True) -> None:
     meta.pop("selfLink", None)
 
 
-def problems(obj: JsonObject, strategy: Strategy) -> list[Cause]:
-    """What is wrong with an object's metadata."""
+def problems(obj: JsonObject, strategy: RestStrategy) -> list[FieldCause]:
+    """Return the problems of an object's metadata."""
     meta = obj["metadata"]
     return [
         *_name_problems(meta, strategy),
@@ -136,7 +136,7 @@ def problems(obj: JsonObject, strategy: Strategy) -> list[Cause]:
     ]
 
 
-def _name_problems(meta: JsonObject, strategy: Strategy) -> list[Cause]:
+def _name_problems(meta: JsonObject, strategy: RestStrategy) -> list[FieldCause]:
     name, prefix = meta.get("name") or "", meta.get("generateName") or ""
     rule, found = strategy.name_rule, []
     if prefix:
@@ -146,19 +146,19 @@ def _name_problems(meta: JsonObject, strategy: Strategy) -> list[Cause]:
     return [*found, *name_problems(rule, name, "metadata.name")]
 
 
-def _finalizer_problems(meta: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _finalizer_problems(meta: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     names = meta.get("finalizers") or ()
     for name in names:
         found += name_problems(qualified_name, name, "metadata.finalizers")
     if "orphan" in names and "foregroundDeletion" in names:
-        why = "finalizer orphan and foregroundDeletion cannot be both set"
-        found.append(bad_value("metadata.finalizers", names, why))
+        detail = "finalizer orphan and foregroundDeletion cannot be both set"
+        found.append(bad_value("metadata.finalizers", names, detail))
     return found
 
 
-def _standard_finalizer_problems(obj: JsonObject) -> list[Cause]:
-    """In most groups, a finalizer is one of Kubernetes' own or has a domain."""
+def _standard_finalizer_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return finalizers that are neither Kubernetes' own nor domain-qualified."""
     names = obj["metadata"].get("finalizers") or ()
     group = (obj.get("apiVersion") or "").rpartition("/")[0]
     if not names or group not in _STANDARD_FINALIZERS_IN:
@@ -171,7 +171,7 @@ def _standard_finalizer_problems(obj: JsonObject) -> list[Cause]:
 
 
 def warn_of_finalizers(call: Call, obj: JsonObject) -> None:
-    """Custom resources may have finalizers of any name, but should not."""
+    """Warn about finalizers of custom resources without a domain."""
     if call.kind.custom is None:
         return
     for name in obj["metadata"].get("finalizers") or ():
@@ -182,8 +182,8 @@ def warn_of_finalizers(call: Call, obj: JsonObject) -> None:
             )
 
 
-def _owner_problems(meta: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _owner_problems(meta: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     controller = ""
     field = "metadata.ownerReferences"
     owners = meta.get("ownerReferences") or ()
@@ -193,16 +193,16 @@ def _owner_problems(meta: JsonObject) -> list[Cause]:
             continue
         named = f"{owner.get('kind')}/{owner.get('name')}"
         if controller:
-            why = (
+            detail = (
                 'Only one reference can have Controller set to true. Found "true" in references '
                 f"for {controller} and {named}"
             )
-            found.append(bad_value(field, owners, why))
+            found.append(bad_value(field, owners, detail))
         controller = controller or named
     return found
 
 
-def _reference_problems(owner: JsonObject, field: str) -> list[Cause]:
+def _reference_problems(owner: JsonObject, field: str) -> list[FieldCause]:
     version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
     found = []
     if not version or version.count("/") > 1:
@@ -213,13 +213,13 @@ def _reference_problems(owner: JsonObject, field: str) -> list[Cause]:
         if not owner.get(name)
     ]
     if (version, kind) == ("v1", "Event"):
-        why = "/v1, Kind=Event is disallowed from being an owner"
-        found.append(bad_value(field, owner, why))
+        detail = "/v1, Kind=Event is disallowed from being an owner"
+        found.append(bad_value(field, owner, detail))
     return found
 
 
 def drop_repeated_owners(call: Call, obj: JsonObject) -> None:
-    """An owner that is named twice is named once, and the client is told."""
+    """Remove duplicate owner references, with a warning."""
     owners = obj["metadata"].get("ownerReferences") or []
     if len(owners) < 2:
         return
@@ -239,8 +239,8 @@ _REPEATED_OWNERS = (
 )
 
 
-def change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """Which changes of metadata are not allowed."""
+def change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of metadata."""
     meta, before = new["metadata"], old["metadata"]
     found = [
         immutable(f"metadata.{field}", meta[field])
@@ -250,9 +250,9 @@ def change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     added = sorted(set(meta.get("finalizers") or ()) - set(before.get("finalizers") or ()))
     if added and before.get("deletionTimestamp"):
         shown = "[]string{" + ", ".join(f'"{name}"' for name in added) + "}"
-        why = (
+        detail = (
             "no new finalizers can be added if the object is being deleted, found new finalizers "
             f"{shown}"
         )
-        found.insert(0, forbidden_field("metadata.finalizers", why))
+        found.insert(0, forbidden_field("metadata.finalizers", detail))
     return found

@@ -1,7 +1,7 @@
-"""Lists, at which resource version and page by page, and watches of what came after.
+"""Lists, at a resource version and page by page, and watches.
 
 An object that begins to match a selector is ADDED for that watcher, one that stops matching is
-DELETED with its last matching version's content, as Kubernetes does.
+DELETED with the content of its last matching version, as in Kubernetes.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import NamedTuple
 import msgspec
 
 from bayplan.embedded.apiserver.errors import (
-    ApiError,
+    StatusError,
     bad_request,
     expired,
     invalid_options,
     too_large_version,
 )
 from bayplan.embedded.apiserver.jsontypes import encode
-from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.rest.selectors import Selector
+from bayplan.embedded.apiserver.kinds.model import ServedKind
+from bayplan.embedded.apiserver.rest.selectors import SelectionPredicate
 from bayplan.embedded.apiserver.schema.syntax import syntax_problem
-from bayplan.embedded.apiserver.store.entry import Entry
-from bayplan.embedded.apiserver.store.store import Store
-from bayplan.embedded.apiserver.store.watchcache import Change, WatchCache, event_line
+from bayplan.embedded.apiserver.store.entry import StoreEntry
+from bayplan.embedded.apiserver.store.store import ApiObjectStore
+from bayplan.embedded.apiserver.store.watchcache import WatchCache, WatchCacheEvent, event_line
 from bayplan.embedded.apiserver.validation.causes import forbidden_field
 
 
 class ListOptions(NamedTuple):
-    """How to list."""
+    """Options of a list."""
 
     resource_version: str = ""
     match: str = ""
@@ -41,10 +41,10 @@ class ListOptions(NamedTuple):
     token: str = ""
 
 
-class Page(NamedTuple):
-    """What a list gives: the entries, the version they are of, and how to go on."""
+class ListPage(NamedTuple):
+    """One page of a list: the entries, their resource version, and the continue token."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[StoreEntry]
     revision: int
     token: str = ""
     remaining: int | None = None
@@ -56,26 +56,32 @@ class _Position(msgspec.Struct):
     name: str
 
 
-def list_page(store: Store, storage: str, selector: Selector, options: ListOptions) -> Page:
-    """One page of the objects that a selector selects."""
+def list_page(
+    store: ApiObjectStore, storage: str, selector: SelectionPredicate, options: ListOptions
+) -> ListPage:
+    """Return one page of the objects that match a selector."""
     position = _read_token(options)
     revision, there = _pinned(store, storage, selector, options, position)
     entries = there
-    if not selector.everything:
+    if not selector.is_everything:
         entries = [entry for entry in there if selector.matches(entry)]
     if not options.limit or len(entries) < options.limit:
-        return Page(entries, revision)
-    return _cut(store, selector, options, Page(entries, revision), there)
+        return ListPage(entries, revision)
+    return _cut(store, selector, options, ListPage(entries, revision), there)
 
 
 def _pinned(
-    store: Store, storage: str, selector: Selector, options: ListOptions, position: _Position | None
-) -> tuple[int, Sequence[Entry]]:
-    """The revision to list at, and what was there then (after the position, if paging)."""
+    store: ApiObjectStore,
+    storage: str,
+    selector: SelectionPredicate,
+    options: ListOptions,
+    position: _Position | None,
+) -> tuple[int, Sequence[StoreEntry]]:
+    """Return the revision to list at, and the entries at that revision (after the position)."""
     current = store.list(storage, selector.namespace)
     revision = position.revision if position else _exact_revision(store, options)
     if revision == store.revision:
-        entries: Sequence[Entry] | None = current
+        entries: Sequence[StoreEntry] | None = current
     else:
         entries = store.snapshots.get((storage, selector.namespace, revision))
     if entries is None:
@@ -86,33 +92,33 @@ def _pinned(
     return revision, entries
 
 
-def _exact_revision(store: Store, options: ListOptions) -> int:
+def _exact_revision(store: ApiObjectStore, options: ListOptions) -> int:
     try:
-        asked = parse_version(options.resource_version)
-    except ApiError as problem:
+        requested = parse_version(options.resource_version)
+    except StatusError as problem:
         raise bad_request(f"invalid resource version: {problem}") from problem
-    if asked > store.revision:
-        raise too_large_version(asked, store.revision)
+    if requested > store.revision:
+        raise too_large_version(requested, store.revision)
     exact = options.match == "Exact" or (not options.match and options.limit > 0)
-    return asked if exact and asked > 0 else store.revision
+    return requested if exact and requested > 0 else store.revision
 
 
 def parse_version(text: str) -> int:
-    """A resource version as a number; "" is 0."""
+    """Return a resource version as a number; "" is 0."""
     if text and not (text.isascii() and text.isdigit() and len(text) < 20):
-        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        raise ApiError(500, "", f'resourceVersion: Invalid value: "{text}": {why}')
+        detail = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise StatusError(500, "", f'resourceVersion: Invalid value: "{text}": {detail}')
     return int(text or 0)
 
 
 def _cut(
-    store: Store,
-    selector: Selector,
+    store: ApiObjectStore,
+    selector: SelectionPredicate,
     options: ListOptions,
-    page: Page,
-    there: Sequence[Entry],
-) -> Page:
-    """A full page; there is another if anything follows it, whether it is selected or not."""
+    page: ListPage,
+    there: Sequence[StoreEntry],
+) -> ListPage:
+    """Return a page of at most the limit; it continues if any entry follows, matching or not."""
     shown, rest = page.entries[: options.limit], len(page.entries) - options.limit
     last = shown[-1].key
     if there[-1].key == last:
@@ -121,7 +127,7 @@ def _cut(
         listed = store.list(last.storage, selector.namespace)
         store.snapshots.keep((last.storage, selector.namespace, page.revision), listed)
     token = _write_token(_Position(page.revision, last.namespace, last.name))
-    return Page(shown, page.revision, token, rest if selector.everything else None)
+    return ListPage(shown, page.revision, token, rest if selector.is_everything else None)
 
 
 def _write_token(position: _Position) -> str:
@@ -143,22 +149,22 @@ def _read_token(options: ListOptions) -> _Position | None:
         raise _bad_token(syntax_problem(token) or str(problem)) from problem
 
 
-def _bad_token(why: str) -> ApiError:
-    return bad_request(f"invalid continue token: continue key is not valid: {why}")
+def _bad_token(detail: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {detail}")
 
 
 BOOKMARK_SECONDS = 60.0
 _BATCH = 256 * 1024
 
-Render = Callable[[Entry], bytes]
-"""How this watcher wants to see an object."""
+Render = Callable[[StoreEntry], bytes]
+"""Encodes an object for a watcher."""
 
 
 @dataclass(slots=True)
 class WatchOptions:
-    """How to watch."""
+    """Options of a watch."""
 
-    selector: Selector
+    selector: SelectionPredicate
     resource_version: str = ""
     bookmarks: bool = False
     send_initial: bool | None = None
@@ -168,11 +174,15 @@ class WatchOptions:
     render: Render | None = None
 
 
-class Watch:
-    """One watcher: where it stands in the watch cache, and what it lets through."""
+class Watcher:
+    """One watch: its position in the watch cache, and its selector."""
 
     def __init__(
-        self, store: Store, kind: Kind, options: WatchOptions, now: Callable[[], float]
+        self,
+        store: ApiObjectStore,
+        kind: ServedKind,
+        options: WatchOptions,
+        now: Callable[[], float],
     ) -> None:
         self._store = store
         self._kind = kind
@@ -180,36 +190,36 @@ class Watch:
         self._now = now
         self._cache: WatchCache = store.watch_cache(kind.storage)
         self._initial = _wants_initial(options)
-        self._told = self._start()
-        self._position = self._cache.position_after(self._told)
+        self._sent_revision = self._start()
+        self._position = self._cache.position_after(self._sent_revision)
         self._listed = store.list(kind.storage, options.selector.namespace) if self._initial else ()
         self._bookmark_due = 0.0
 
     def _start(self) -> int:
-        """The revision up to which this watcher knows everything, once it has its first list."""
-        asked = parse_version(self._options.resource_version)
-        if asked > self._store.revision:
-            raise too_large_version(asked, self._store.revision)
-        return self._store.revision if self._initial or not asked else asked
+        """Return the revision up to which the watcher has everything after its initial list."""
+        requested = parse_version(self._options.resource_version)
+        if requested > self._store.revision:
+            raise too_large_version(requested, self._store.revision)
+        return self._store.revision if self._initial or not requested else requested
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """Pieces of the stream, each one or more whole lines, until the time is over.
+        """Yield pieces of the stream, each of whole lines, until the timeout.
 
-        Pieces are made as they are taken, so that whoever reads slowly costs little, and the last
-        bookmark names what was sent, not what has happened since.
+        Pieces are made when they are read, so that a slow reader costs little, and the last
+        bookmark has the revision of what was sent, not of what has happened since.
         """
         deadline = self._now() + self._options.timeout
         self._bookmark_due = self._now() + self._options.bookmark_seconds
         for chunk in _batched(self._first()):
             yield chunk
-            await asyncio.sleep(0)  # a long list is not everybody's wait
+            await asyncio.sleep(0)  # let others run during a long list
         while not self._store.closing and (left := deadline - self._now()) > 0:
             pause = min(left, max(0.0, self._bookmark_due - self._now()))
             await self._cache.wait(self._position, pause)
-            for chunk in _batched(self._news()):
+            for chunk in _batched(self._changes()):
                 yield chunk
         if self._options.bookmarks:
-            yield self._bookmark(self._told)
+            yield self._bookmark(self._sent_revision)
 
     def _first(self) -> Iterator[bytes]:
         selector, entries = self._options.selector, self._listed
@@ -218,22 +228,22 @@ class Watch:
             if selector.matches(entry):
                 yield event_line("ADDED", self._shown(entry))
         if self._initial and self._options.send_initial and self._options.bookmarks:
-            yield self._bookmark(self._told, ended=True)
+            yield self._bookmark(self._sent_revision, ended=True)
 
-    def _news(self) -> Iterator[bytes]:
+    def _changes(self) -> Iterator[bytes]:
         changes, revision = self._cache.read(self._position), self._store.revision
         self._position += len(changes)
         for change in changes:
             line = self._line(change)
             if line is not None:
                 yield line
-        self._told = revision
+        self._sent_revision = revision
         if self._now() >= self._bookmark_due:
             self._bookmark_due = self._now() + self._options.bookmark_seconds
             if self._options.bookmarks:
                 yield self._bookmark(revision)
 
-    def _line(self, change: Change) -> bytes | None:
+    def _line(self, change: WatchCacheEvent) -> bytes | None:
         event_type = seen_as(change, self._options.selector)
         if event_type is None:
             return None
@@ -241,7 +251,7 @@ class Watch:
             return change.line(event_type)
         return event_line(event_type, self._options.render(change.shown(event_type)))
 
-    def _shown(self, entry: Entry) -> bytes:
+    def _shown(self, entry: StoreEntry) -> bytes:
         return entry.data if self._options.render is None else self._options.render(entry)
 
     def _bookmark(self, revision: int, *, ended: bool = False) -> bytes:
@@ -257,18 +267,18 @@ def _wants_initial(options: WatchOptions) -> bool:
     field = "resourceVersionMatch"
     if options.send_initial is not None:
         if options.match != "NotOlderThan":
-            why = f"sendInitialEvents requires setting {field} to NotOlderThan"
-            raise invalid_options("ListOptions", forbidden_field(field, why))
+            detail = f"sendInitialEvents requires setting {field} to NotOlderThan"
+            raise invalid_options("ListOptions", forbidden_field(field, detail))
         return options.send_initial
     if options.match:
-        why = f"{field} is forbidden for watch unless sendInitialEvents is provided"
-        raise invalid_options("ListOptions", forbidden_field(field, why))
+        detail = f"{field} is forbidden for watch unless sendInitialEvents is provided"
+        raise invalid_options("ListOptions", forbidden_field(field, detail))
     return options.resource_version in ("", "0")
 
 
-def seen_as(change: Change, selector: Selector) -> str | None:
-    """The event that a watcher with a selector sees of a change, if any."""
-    if selector.everything and not selector.namespace:
+def seen_as(change: WatchCacheEvent, selector: SelectionPredicate) -> str | None:
+    """Return the event that a watcher with a selector sees of a change, or None."""
+    if selector.is_everything and not selector.namespace:
         return change.type
     before = change.previous is not None and selector.matches(change.previous)
     after = not change.deleted and selector.matches(change.entry)
@@ -280,7 +290,7 @@ def seen_as(change: Change, selector: Selector) -> str | None:
 
 
 def _batched(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The lines joined into pieces of a bounded size."""
+    """Join the lines into pieces of a bounded size."""
     pending: list[bytes] = []
     size = 0
     for line in lines:

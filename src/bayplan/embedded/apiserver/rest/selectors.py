@@ -1,9 +1,9 @@
-"""Label and field selectors: as they stand in a query string, and inside objects.
+"""Label and field selectors, of query strings and of objects.
 
-Asking takes time that does not grow with how many requirements there are: a query may hold
-thousands, and each object of a list is asked.
+The time of a match does not depend on the number of requirements: a query may have thousands, and
+each object of a list is matched.
 
-They are read token by token, so that what is wrong can be said as kube-apiserver says it.
+They are read token by token, so that errors have kube-apiserver's words.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.errors import StatusError, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.kinds.catalog import ALWAYS
-from bayplan.embedded.apiserver.kinds.model import Kind
-from bayplan.embedded.apiserver.store.entry import Entry
+from bayplan.embedded.apiserver.kinds.model import ServedKind
+from bayplan.embedded.apiserver.store.entry import StoreEntry
 from bayplan.embedded.apiserver.validation.causes import bad_value
 from bayplan.embedded.apiserver.validation.names import label_value, path_segment, qualified_name
 from bayplan.kube.meta import LabelSelector
 from bayplan.kube.selectors import SelectorError, compile_selector
 
-_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """Which values a label that must be there may have."""
+class LabelBounds:
+    """The values that a required label may have."""
 
     values: frozenset[str] | None = None
     """One of these; None for any."""
     above: int | None = None
     below: int | None = None
 
-    def narrowed(self, operator: str, values: frozenset[str]) -> Bounds:
-        """These bounds and one more requirement."""
+    def narrowed(self, operator: str, values: frozenset[str]) -> LabelBounds:
+        """Return these bounds with one more requirement."""
         if operator == "in":
             both = values if self.values is None else self.values & values
-            return Bounds(both, self.above, self.below)
+            return LabelBounds(both, self.above, self.below)
         if operator == ">":
             above = [int(value) for value in values]
             return replace(self, above=max(above if self.above is None else [*above, self.above]))
@@ -50,8 +50,8 @@ class Bounds:
             return replace(self, below=min(below if self.below is None else [*below, self.below]))
         return self
 
-    def hold(self, value: str) -> bool:
-        """Whether a label's value is one of them."""
+    def matches(self, value: str) -> bool:
+        """Return whether a label's value is within the bounds."""
         if self.values is not None and value not in self.values:
             return False
         if self.above is None and self.below is None:
@@ -66,32 +66,32 @@ class Bounds:
 
 @dataclass(slots=True)
 class LabelRequirements:
-    """What an object's labels must and must not be."""
+    """Requirements on an object's labels."""
 
-    wanted: dict[str, Bounds] = field(default_factory=dict)
+    wanted: dict[str, LabelBounds] = field(default_factory=dict)
     unwanted: dict[str, frozenset[str]] = field(default_factory=dict)
     """Values that a label must not have."""
     absent: set[str] = field(default_factory=set)
-    """Labels that must not be there."""
+    """Labels that must not exist."""
 
     def __bool__(self) -> bool:
         return bool(self.wanted or self.unwanted or self.absent)
 
     def add(self, key: str, operator: str, values: Iterable[str] = ()) -> None:
-        """Require one thing more."""
+        """Add one requirement."""
         if operator == "absent":
             self.absent.add(key)
         elif operator == "notin":
             self.unwanted[key] = self.unwanted.get(key, frozenset()) | frozenset(values)
         else:
-            bounds = self.wanted.get(key) or Bounds()
+            bounds = self.wanted.get(key) or LabelBounds()
             self.wanted[key] = bounds.narrowed(operator, frozenset(values))
 
-    def hold(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels are as required; stops at the first label that is not there."""
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Return whether labels meet the requirements; stops at the first missing label."""
         for key, bounds in self.wanted.items():
             value = labels.get(key)
-            if value is None or not bounds.hold(value):
+            if value is None or not bounds.matches(value):
                 return False
         if not self.absent and not self.unwanted:
             return True
@@ -102,12 +102,12 @@ class LabelRequirements:
 
 
 def whole_number(text: str) -> int | None:
-    """A number of 64 bits, as Go reads it."""
+    """Return a number of 64 bits, as Go parses it."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) < 20):
         return None
     number = int(text)
-    return number if _SMALLEST <= number <= _LARGEST else None
+    return number if _MIN_INT64 <= number <= _MAX_INT64 else None
 
 
 _TOKEN = re.compile(r"==|!=|[=!(),<>]|[^=!(),<> \t\r\n]+")
@@ -120,11 +120,11 @@ _BINARY = "in, notin, =, ==, !=, gt, lt"
 
 
 class _BadRequirement(Exception):  # noqa: N818 - it becomes a refusal
-    """What is wrong with one requirement."""
+    """Why one requirement is invalid."""
 
 
 class _Tokens:
-    """The pieces of a selector; empty at its end."""
+    """The tokens of a selector; empty at its end."""
 
     def __init__(self, text: str) -> None:
         self._items = _TOKEN.findall(text.partition("\0")[0])
@@ -140,7 +140,7 @@ class _Tokens:
 
 
 def parse_labels(text: str) -> LabelRequirements:
-    """The requirements of a selector; 400 if it cannot be read."""
+    """Parse a label selector; 400 if it is invalid."""
     tokens = _Tokens(text)
     found = LabelRequirements()
     while tokens.peek():
@@ -159,7 +159,7 @@ def parse_labels(text: str) -> LabelRequirements:
     return found
 
 
-def _refusal(message: str) -> ApiError:
+def _refusal(message: str) -> StatusError:
     return bad_request(message)
 
 
@@ -227,8 +227,8 @@ def _check(key: str, operator: str, values: list[str]) -> None:
     found = []
     for index, value in enumerate(values):
         if operator in ("<", ">") and whole_number(value) is None:
-            why = "for 'Gt', 'Lt' operators, the value must be an integer"
-            found.append(_invalid(f"values[{index}]", value, why))
+            detail = "for 'Gt', 'Lt' operators, the value must be an integer"
+            found.append(_invalid(f"values[{index}]", value, detail))
         problems = label_value(value)
         if problems:
             found.append(_invalid(f"values[{index}][{key}]", value, "; ".join(problems)))
@@ -236,8 +236,8 @@ def _check(key: str, operator: str, values: list[str]) -> None:
         raise _BadRequirement(found[0] if len(found) == 1 else f"[{', '.join(found)}]")
 
 
-def _invalid(field: str, value: str, why: str) -> str:
-    return f"{field}: {bad_value(field, value, why).message}"
+def _invalid(field: str, value: str, detail: str) -> str:
+    return f"{field}: {bad_value(field, value, detail).message}"
 
 
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -248,15 +248,15 @@ _FIELD_OPERATORS = re.compile(r"!=|==|=")
 ANY_LABELS = LabelRequirements()
 
 
-class Requirement(NamedTuple):
-    """What one field must be, or must not be."""
+class FieldRequirement(NamedTuple):
+    """A required or excluded value of one field."""
 
     key: str
     equal: bool
     values: frozenset[str]
 
-    def holds(self, value: str | None) -> bool:
-        """Whether a field's value is as required; one that is not there is empty."""
+    def matches(self, value: str | None) -> bool:
+        """Return whether a field's value meets the requirement; an absent one is empty."""
         return ((value or "") in self.values) == self.equal
 
 
@@ -266,34 +266,34 @@ _UNSET = {
     "status.successful": "0",
     "status.replicas": "0",
 }
-"""What fields are selected by that nobody has set, where that is not the empty text."""
+"""Values of unset fields, where that is not the empty string."""
 
 
-class Selector(NamedTuple):
-    """Which objects a list or a watch is about."""
+class SelectionPredicate(NamedTuple):
+    """The objects that a list or a watch selects."""
 
     namespace: str = ""
     name: str = ""
     labels: LabelRequirements = ANY_LABELS
-    fields: tuple[Requirement, ...] = ()
+    fields: tuple[FieldRequirement, ...] = ()
 
     @property
-    def everything(self) -> bool:
-        """Whether nothing but the namespace narrows it."""
+    def is_everything(self) -> bool:
+        """Return whether only the namespace restricts it."""
         return not (self.labels or self.fields or self.name)
 
-    def matches(self, entry: Entry) -> bool:
-        """Whether an object is selected."""
+    def matches(self, entry: StoreEntry) -> bool:
+        """Return whether an object matches."""
         key = entry.key
         if self.namespace and key.namespace != self.namespace:
             return False
         if self.name and key.name != self.name:
             return False
-        if self.labels and not self.labels.hold(entry.labels):
+        if self.labels and not self.labels.matches(entry.labels):
             return False
         return not self.fields or self._fields_match(entry)
 
-    def _fields_match(self, entry: Entry) -> bool:
+    def _fields_match(self, entry: StoreEntry) -> bool:
         for requirement in self.fields:
             key = requirement.key
             if key == "metadata.name":
@@ -302,15 +302,15 @@ class Selector(NamedTuple):
                 value = entry.key.namespace
             else:
                 value = entry.fields.get(key, _UNSET.get(key))
-            if not requirement.holds(value):
+            if not requirement.matches(value):
                 return False
         return True
 
 
-def parse_fields(text: str, kind: Kind) -> tuple[Requirement, ...]:
-    """Read `spec.nodeName=a,status.phase!=Running`; only the known fields can be selected by.
+def parse_fields(text: str, kind: ServedKind) -> tuple[FieldRequirement, ...]:
+    """Parse `spec.nodeName=a,status.phase!=Running`; 400 for a field that is not selectable.
 
-    What is required of one field is put together, however often it is said.
+    Several requirements on one field are merged.
     """
     together: dict[tuple[str, bool], frozenset[str]] = {}
     for part in _FIELD_SPLIT.split(text):
@@ -324,11 +324,11 @@ def parse_fields(text: str, kind: Kind) -> tuple[Requirement, ...]:
             together[key, equal] = values & {value}
         else:
             together[key, equal] = values | {value}
-    return tuple(Requirement(*mark, values) for mark, values in together.items())
+    return tuple(FieldRequirement(*mark, values) for mark, values in together.items())
 
 
-def the_one_name(text: str) -> str:
-    """The name of the one object that a field selector leaves, or empty if it does not say."""
+def single_name(text: str) -> str:
+    """Return the name that a field selector requires, or ""."""
     for part in _FIELD_SPLIT.split(text):
         key, equal, value = _split(part)
         if key == "metadata.name" and equal:
@@ -336,7 +336,7 @@ def the_one_name(text: str) -> str:
     return ""
 
 
-def _term(part: str, whole: str, kind: Kind) -> tuple[str, bool, str]:
+def _term(part: str, whole: str, kind: ServedKind) -> tuple[str, bool, str]:
     key, equal, value = _split(part)
     if equal is None:
         raise bad_request(f"invalid selector: '{whole}'; can't understand '{part}'")
@@ -346,7 +346,7 @@ def _term(part: str, whole: str, kind: Kind) -> tuple[str, bool, str]:
 
 
 def _split(part: str) -> tuple[str, bool | None, str]:
-    """A field, whether it must be equal, and to what; None if the text does not say."""
+    """Split into a field, whether it must be equal, and the value; None if invalid."""
     found = _FIELD_OPERATORS.search(part)
     if found is None:
         return part, None, ""
@@ -354,7 +354,7 @@ def _split(part: str) -> tuple[str, bool | None, str]:
     return part[: found.start()], found[0] != "!=", value
 
 
-def _unselectable(field: str, kind: Kind) -> str:
+def _unselectable(field: str, kind: ServedKind) -> str:
     if kind.storage == "jobs.batch":
         return f'field label "{field}" not supported for Job'
     if kind.fields or kind.custom is not None:
@@ -363,10 +363,10 @@ def _unselectable(field: str, kind: Kind) -> str:
     return f'"{field}" is not a known field selector: only {known}'
 
 
-def select(selector: JsonObject, labels: dict[str, str]) -> bool:
-    """Whether labels meet a selector inside an object (`matchLabels`, `matchExpressions`).
+def matches_selector(selector: JsonObject, labels: dict[str, str]) -> bool:
+    """Return whether labels match a selector of an object (`matchLabels`, `matchExpressions`).
 
-    An empty one selects everything, a broken one nothing.
+    An empty selector matches everything, an invalid one nothing.
     """
     try:
         compiled = compile_selector(msgspec.convert(selector, LabelSelector))

@@ -1,7 +1,7 @@
-"""Creating, changing and applying objects: prepare, admit, validate, store.
+"""Create, update, patch and apply: prepare, admit, validate, store.
 
-A change is computed from the object as it is now and stored only if that is still so; whoever did
-not say a resource version is retried on the newer object, whoever did gets a conflict.
+A change is computed from the current object and stored only if the object is still the same. A
+request without a resource version is then retried on the newer object; one with it gets a conflict.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from bayplan.embedded.apiserver.errors import (
-    ApiError,
-    Cause,
+    FieldCause,
+    StatusError,
     already_exists,
     bad_request,
     conflict,
@@ -21,38 +21,40 @@ from bayplan.embedded.apiserver.errors import (
     not_found,
 )
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, encode, metadata_of
-from bayplan.embedded.apiserver.kinds.catalog import to_kept, to_shown
+from bayplan.embedded.apiserver.kinds.catalog import to_served, to_stored
 from bayplan.embedded.apiserver.patch import apply as serverside
-from bayplan.embedded.apiserver.patch.managedfields import Manager, shape_of, track
+from bayplan.embedded.apiserver.patch.managedfields import FieldManager, track_update, value_type_of
 from bayplan.embedded.apiserver.request import Call
 from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend, require_namespace
 from bayplan.embedded.apiserver.rest.conformance import check_patched_kind, conform, custom_problems
-from bayplan.embedded.apiserver.schema.checking import complete
+from bayplan.embedded.apiserver.schema.typecheck import complete
 from bayplan.embedded.apiserver.schema.types import root_type
-from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.store.entry import ObjectKey, StoreEntry
 from bayplan.embedded.apiserver.store.store import StaleWrite
-from bayplan.embedded.apiserver.strategies.strategy import Strategy
+from bayplan.embedded.apiserver.strategies.strategy import RestStrategy
 from bayplan.embedded.apiserver.strategies.table import strategy_for
 from bayplan.embedded.apiserver.validation.causes import bad_value, immutable
 from bayplan.embedded.apiserver.validation.pods.choices import DISALLOWED
 
 Compute = Callable[[JsonObject], JsonObject]
-"""Makes the object that is wanted out of the object that is there (which it may change)."""
+"""Returns the wanted object given the current one (which it may change)."""
 
 _ATTEMPTS = 5
 _UNVALIDATED = ("status", "binding", "finalize")
-"""Subresources that leave alone what a kind's rules are about, or are the one way around them."""
+"""Subresources that skip validation by the kind's strategy."""
 
 
-async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool = False) -> Entry:
-    """Store a new object; `trusted` says that its shape needs no check."""
+async def create(
+    backend: Backend, call: Call, obj: JsonObject, *, trusted: bool = False
+) -> StoreEntry:
+    """Store a new object; `trusted` skips schema validation."""
     strategy = strategy_for(call.kind)
     if not trusted:
         conform(call, obj)
     call = _addressed(backend, call, obj)
     require_namespace(backend, call)
-    obj = _typed(backend, call, to_kept(call.kind, obj))
+    obj = _typed(backend, call, to_stored(call.kind, obj))
     strategy.default(obj)
     request = AdmissionRequest("CREATE", call, obj)
     await backend.admission.mutate(request)
@@ -64,7 +66,7 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
     found = [*strategy.validate(obj), *strategy.validate_new(obj)]
     if not (found and strategy.metadata_last):
         found = metadata.problems(obj, strategy) + found
-    refuse(call, obj, _unlawful(backend, found + custom_problems(call, obj)))
+    refuse(call, obj, _refusable(backend, found + custom_problems(call, obj)))
     _warn(call, strategy.warnings(obj, None))
     await backend.admission.validate(request)
     require_namespace(backend, call)
@@ -72,22 +74,22 @@ async def create(backend: Backend, call: Call, obj: JsonObject, *, trusted: bool
 
 
 def _addressed(backend: Backend, call: Call, obj: JsonObject) -> Call:
-    """The same request, about the object that is being made."""
+    """Return the same call, with the name of the new object."""
 
     def is_taken(name: str) -> bool:
-        return backend.store.get(Key(call.kind.storage, call.namespace, name)) is not None
+        return backend.store.get(ObjectKey(call.kind.storage, call.namespace, name)) is not None
 
     return replace(call, name=metadata.address(call, obj, backend.rng, is_taken))
 
 
 def _typed(backend: Backend, call: Call, obj: JsonObject) -> JsonObject:
-    """An object that says first of which kind it is, so that lists can leave it out."""
+    """Return an object with apiVersion and kind first, so that lists can omit them."""
     kept = backend.catalog.stored(call.kind.storage) or call.kind
     named: JsonObject = {"kind": kept.kind, "apiVersion": kept.api_version}
     return named | obj | named
 
 
-def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strategy) -> None:
+def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: RestStrategy) -> None:
     uid = metadata.new_uid(backend.rng)
     metadata.stamp(obj, backend.now(), uid, call.kind.generations)
     if call.kind.has_status and not strategy.keeps_status:
@@ -97,20 +99,22 @@ def _prepare_new(backend: Backend, call: Call, obj: JsonObject, strategy: Strate
 
 
 def _begin_status(call: Call, obj: JsonObject) -> None:
-    """A built-in object has a status from its first day, if one that says nothing yet."""
+    """Give a new built-in object an empty status."""
     type_ = None if call.kind.custom else root_type(call.kind.group, call.kind.kind)
     if type_ is not None:
         complete(obj, type_)
 
 
-def _store_new(backend: Backend, call: Call, obj: JsonObject) -> Entry:
+def _store_new(backend: Backend, call: Call, obj: JsonObject) -> StoreEntry:
     taken = backend.store.get(call.key)
     if taken is not None:
-        raise already_exists(call.kind.group, call.kind.plural, call.name, going=taken.deleting)
+        raise already_exists(
+            call.kind.group, call.kind.plural, call.name, going=taken.is_terminating
+        )
     if call.dry_run:
-        return Entry(call.key, 0, encode(obj), obj, {})
+        return StoreEntry(call.key, 0, encode(obj), obj, {})
     if obj["metadata"].get("resourceVersion"):
-        raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+        raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
     return backend.store.put(call.key, obj, None)
 
 
@@ -119,15 +123,15 @@ def _warn(call: Call, warnings: list[str]) -> None:
         call.warn(text)
 
 
-def _unlawful(backend: Backend, problems: list[Cause]) -> list[Cause]:
-    """What is left to refuse where containers may be privileged."""
+def _refusable(backend: Backend, problems: list[FieldCause]) -> list[FieldCause]:
+    """Return the problems, without those about privileged containers if they are allowed."""
     if not problems or not backend.allow_privileged:
         return problems
     return [one for one in problems if not one.message.endswith(DISALLOWED)]
 
 
-def refuse(call: Call, obj: JsonObject, problems: list[Cause]) -> None:
-    """Raise what is wrong with an object, if anything is."""
+def refuse(call: Call, obj: JsonObject, problems: list[FieldCause]) -> None:
+    """Raise 422 if there are problems."""
     if problems:
         group, _, _ = (obj.get("apiVersion") or call.kind.api_version).rpartition("/")
         raise invalid(group, call.kind.kind, obj["metadata"].get("name", ""), problems)
@@ -135,8 +139,8 @@ def refuse(call: Call, obj: JsonObject, problems: list[Cause]) -> None:
 
 async def update(
     backend: Backend, call: Call, obj: JsonObject, *, trusted: bool = False
-) -> tuple[Entry, bool]:
-    """Replace an object; says whether it was created. `trusted` as with `create`."""
+) -> tuple[StoreEntry, bool]:
+    """Replace an object; returns whether it was created. `trusted` skips schema validation."""
     strategy = strategy_for(call.kind)
     _check_address(call, obj)
     current = backend.store.get(call.key)
@@ -147,20 +151,22 @@ async def update(
     return await change(backend, call, lambda _: clone(obj), trusted=trusted), False
 
 
-async def change(backend: Backend, call: Call, compute: Compute, *, trusted: bool = False) -> Entry:
-    """Compute an object anew from what it is now, and store it.
+async def change(
+    backend: Backend, call: Call, compute: Compute, *, trusted: bool = False
+) -> StoreEntry:
+    """Compute an object from its current state, and store it.
 
-    `trusted` says that the change is the server's own, whose shape needs no check.
+    `trusted` is for changes of the server itself, and skips schema validation.
     """
     for _ in range(_ATTEMPTS):
         current = backend.require(call)
         old = current.object()
-        wanted = compute(to_shown(call.kind, current.object()))
+        wanted = compute(to_served(call.kind, current.object()))
         if not trusted:
             if call.patching:
                 check_patched_kind(call, wanted, backend.catalog)
-            conform(call, wanted, known=to_shown(call.kind, old))
-        wanted = to_kept(call.kind, wanted)
+            conform(call, wanted, known=to_served(call.kind, old))
+        wanted = to_stored(call.kind, wanted)
         _check_preconditions(call, wanted, current)
         try:
             return await _store_change(backend, call, wanted, current, old)
@@ -169,7 +175,7 @@ async def change(backend: Backend, call: Call, compute: Compute, *, trusted: boo
     raise modified(call.kind.group, call.kind.plural, call.name)
 
 
-def _check_preconditions(call: Call, wanted: JsonObject, current: Entry) -> None:
+def _check_preconditions(call: Call, wanted: JsonObject, current: StoreEntry) -> None:
     _check_address(call, wanted)
     meta, kind = wanted["metadata"], call.kind
     if meta.get("uid") not in (None, "", current.uid) and not call.patching:
@@ -179,40 +185,40 @@ def _check_preconditions(call: Call, wanted: JsonObject, current: Entry) -> None
         raise invalid(kind.group, kind.kind, call.name, [immutable("metadata.uid", meta["uid"])])
 
 
-def _check_version(call: Call, version: str, current: Entry) -> None:
-    """A change is made to the version that it names; some kinds take no change without one."""
+def _check_version(call: Call, version: str, current: StoreEntry) -> None:
+    """Check the resource version of an update; some kinds require one."""
     kind = call.kind
     if not version.isdigit() and version:
-        raise ApiError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
+        raise StatusError(500, "", f'strconv.ParseUint: parsing "{version}": invalid syntax')
     if not version or not int(version):
         if kind.conditional:
-            field, why = "metadata.resourceVersion", "must be specified for an update"
-            raise invalid(kind.group, kind.plural, call.name, [bad_value(field, 0, why)])
+            field, detail = "metadata.resourceVersion", "must be specified for an update"
+            raise invalid(kind.group, kind.plural, call.name, [bad_value(field, 0, detail)])
     elif version != str(current.revision):
         raise modified(kind.group, kind.plural, call.name)
 
 
 def _check_address(call: Call, obj: JsonObject) -> None:
-    """Nobody, not even a webhook, makes a request be about another object."""
+    """Check that admission did not change the object's name or namespace."""
     meta = metadata_of(obj)
     metadata.settle_namespace(call, meta)
     metadata.settle_name(call, meta)
 
 
 def other_uid(wanted: str, found: str) -> str:
-    """The name is the same, but the object is another one."""
+    """Return the message for a UID precondition that failed."""
     return f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
 
 
-def _stored_other(wanted: str, found: Entry) -> str:
+def _stored_other(wanted: str, found: StoreEntry) -> str:
     key = "/".join(("", "registry", *filter(None, found.key)))
-    told = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
-    return f"{told}, AdditionalErrorMsg: {other_uid(wanted, found.uid)}"
+    message = f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0"
+    return f"{message}, AdditionalErrorMsg: {other_uid(wanted, found.uid)}"
 
 
 async def _store_change(
-    backend: Backend, call: Call, wanted: JsonObject, current: Entry, old: JsonObject
-) -> Entry:
+    backend: Backend, call: Call, wanted: JsonObject, current: StoreEntry, old: JsonObject
+) -> StoreEntry:
     strategy = strategy_for(call.kind)
     if call.subresource in strategy.parts:
         wanted = strategy.parts[call.subresource].merge(wanted, old)
@@ -229,7 +235,7 @@ async def _store_change(
     _check_address(call, new)
     _prepare_change(call, new, old, strategy, backend.now)
     _track_owners(backend, call, new, old)
-    refuse(call, new, _unlawful(backend, _change_problems(call, new, old, strategy)))
+    refuse(call, new, _refusable(backend, _change_problems(call, new, old, strategy)))
     if call.subresource not in _UNVALIDATED:
         _warn(call, strategy.warnings(new, old))
     if not admitted:
@@ -240,17 +246,17 @@ async def _store_change(
 
 
 def _track_owners(backend: Backend, call: Call, new: JsonObject, old: JsonObject) -> None:
-    """Keep `managedFields` true on objects that have been applied."""
+    """Update the `managedFields` of objects that have been applied before."""
     if call.applied or not old["metadata"].get("managedFields"):
         return
-    manager = Manager(
+    manager = FieldManager(
         call.field_manager or call.client, "Update", call.kind.api_version, call.subresource
     )
-    track(new, old, shape_of(call.kind), manager, backend.now())
+    track_update(new, old, value_type_of(call.kind), manager, backend.now())
 
 
 def _merge_scope(call: Call, wanted: JsonObject, old: JsonObject) -> JsonObject:
-    """Status is written through its subresource only, and nothing else is."""
+    """Limit a write to the status, or to everything but the status."""
     if call.subresource == "status":
         merged = {**old, "metadata": wanted["metadata"]}
         merged["metadata"]["ownerReferences"] = old["metadata"].get("ownerReferences")
@@ -271,7 +277,7 @@ def _with(obj: JsonObject, field: str, value: object) -> JsonObject:
 
 
 def _prepare_change(
-    call: Call, new: JsonObject, old: JsonObject, strategy: Strategy, now: Callable[[], str]
+    call: Call, new: JsonObject, old: JsonObject, strategy: RestStrategy, now: Callable[[], str]
 ) -> None:
     metadata.keep(new, old, owners=not call.applied)
     if call.subresource == "status":
@@ -285,8 +291,8 @@ def _prepare_change(
 
 
 def _change_problems(
-    call: Call, new: JsonObject, old: JsonObject, strategy: Strategy
-) -> list[Cause]:
+    call: Call, new: JsonObject, old: JsonObject, strategy: RestStrategy
+) -> list[FieldCause]:
     found = metadata.change_problems(new, old)
     if new["metadata"] != old["metadata"]:
         found += metadata.problems(new, strategy)
@@ -300,20 +306,20 @@ def _change_problems(
 
 
 def _commit_change(
-    backend: Backend, call: Call, new: JsonObject, old: JsonObject, current: Entry
-) -> Entry:
+    backend: Backend, call: Call, new: JsonObject, old: JsonObject, current: StoreEntry
+) -> StoreEntry:
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if new == old:
         return current
     if call.dry_run:
-        return Entry(call.key, current.revision, encode(new), new, {})
-    if finished(new):
+        return StoreEntry(call.key, current.revision, encode(new), new, {})
+    if is_finished(new):
         return backend.store.remove(call.key, new, current)
     return backend.store.put(call.key, new, current)
 
 
-def finished(obj: JsonObject) -> bool:
-    """Whether an object that is being deleted has nothing left to wait for."""
+def is_finished(obj: JsonObject) -> bool:
+    """Return whether a terminating object can be removed."""
     meta = obj["metadata"]
     return (
         "deletionTimestamp" in meta
@@ -323,8 +329,8 @@ def finished(obj: JsonObject) -> bool:
     )
 
 
-async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[Entry, bool]:
-    """Apply what a manager wants; says whether the object was created."""
+async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[StoreEntry, bool]:
+    """Apply a configuration; returns whether the object was created."""
     checked = _check(call, wanted)
     call = replace(call, applied=True)
     if backend.store.get(call.key) is None:
@@ -337,7 +343,7 @@ async def apply(backend: Backend, call: Call, wanted: JsonValue) -> tuple[Entry,
     return await change(backend, call, merge), False
 
 
-async def _create(backend: Backend, call: Call, wanted: JsonObject) -> Entry:
+async def _create(backend: Backend, call: Call, wanted: JsonObject) -> StoreEntry:
     if call.subresource:
         raise not_found(call.kind.group, call.kind.plural, call.name)
     metadata.settle_name(call, wanted["metadata"])
@@ -346,15 +352,17 @@ async def _create(backend: Backend, call: Call, wanted: JsonObject) -> Entry:
     return await create(backend, call, obj)
 
 
-def _intent(backend: Backend, call: Call, wanted: JsonObject) -> serverside.Intent:
-    manager = Manager(call.field_manager, "Apply", call.kind.api_version, call.subresource)
-    return serverside.Intent(wanted, shape_of(call.kind), manager, backend.now(), call.force)
+def _intent(backend: Backend, call: Call, wanted: JsonObject) -> serverside.ApplyIntent:
+    manager = FieldManager(call.field_manager, "Apply", call.kind.api_version, call.subresource)
+    return serverside.ApplyIntent(
+        wanted, value_type_of(call.kind), manager, backend.now(), call.force
+    )
 
 
 def _check(call: Call, wanted: JsonValue) -> JsonObject:
     kind = call.kind
     if not isinstance(wanted, dict):
-        raise bad_request("an apply's body must be an object")
+        raise bad_request("the body of an apply must be an object")
     if wanted.get("metadata") is None:
         wanted["metadata"] = {}
     meta = wanted["metadata"]
@@ -365,11 +373,11 @@ def _check(call: Call, wanted: JsonValue) -> JsonObject:
         raise bad_request(f"invalid object type: {_spelled(api_version)}, Kind={named}")
     found = serverside.problems(wanted, kind)
     if found:
-        said = meta if isinstance(meta, dict) else {}
-        where = f"{said.get('namespace') or ''}/{said.get('name') or ''}"
+        named_meta = meta if isinstance(meta, dict) else {}
+        where = f"{named_meta.get('namespace') or ''}/{named_meta.get('name') or ''}"
         what = f"({where}; {_spelled(api_version)}, Kind={named})"
-        told = f"failed to create typed patch object {what}: {serverside.told(found)}"
-        raise ApiError(500, "", told)
+        message = f"failed to create typed patch object {what}: {serverside.joined(found)}"
+        raise StatusError(500, "", message)
     conform(call, wanted, whole=False)
     metadata.settle_namespace(call, meta)
     if meta.get("name"):
@@ -378,5 +386,5 @@ def _check(call: Call, wanted: JsonValue) -> JsonObject:
 
 
 def _spelled(api_version: str) -> str:
-    """A version with its group, which is empty for the oldest kinds."""
+    """Return group and version, with an empty group for the core group."""
     return api_version if "/" in api_version else f"/{api_version}"

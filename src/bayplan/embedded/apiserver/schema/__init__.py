@@ -1,5 +1,4 @@
-"""The shapes of built-in kinds: one table of types, from which everything about shapes is made.
+"""The types of built-in kinds: one table, from which all schema information is derived.
 
-Field checks, protobuf decoding, OpenAPI documents, merge keys and list types all read the same
-table.
+Validation, protobuf decoding, OpenAPI documents, merge keys and list types use the same table.
 """

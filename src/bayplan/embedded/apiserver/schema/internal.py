@@ -1,9 +1,9 @@
-"""Objects as kube-apiserver itself holds them, which is how its messages show them.
+"""Objects in kube-apiserver's internal form, as its messages show them.
 
-Inside, kinds have no version and no JSON names: a refusal that quotes a whole object, or that says
-how two of them differ, shows every field under its name in Go, in the order of its declaration,
-with null for what is absent. The table beside the others lists those fields by type: the name in
-Go, `=` the name in JSON where it is not the same but for a capital, `*` where absence is null.
+Internal kinds have no version and no JSON names: an error that shows a whole object, or a
+difference of two, shows every field under its Go name, in the order of its declaration, with null
+for absent ones. The table beside the others lists those fields by type: the Go name, `=` the JSON
+name where it differs in more than the capital, `*` where absence is null.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _OF_THE_POD: JsonObject = {
     "shareProcessNamespace": None,
     "hostUsers": None,
 }
-"""What a pod's spec says and, inside, its security context holds, and its absence there."""
+"""Fields of a pod's spec that are internally in its security context, and their defaults."""
 _HTML = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
 class _Member(NamedTuple):
-    """A field as it is inside."""
+    """A field of the internal form."""
 
     go_name: str
     name: str
@@ -49,14 +49,14 @@ def _member(word: str) -> _Member:
 
 
 def internal_form(value: JsonObject, type_name: str) -> JsonObject:
-    """An object of a type as it is inside; types that are the same everywhere keep their names."""
+    """Return an object of a type in its internal form."""
     members = _forms().get(type_name)
     if members is None:
         return _as_written(value, type_name)
     if type_name == "core.PodSpec":
         value = _with_its_own_security(value)
     fields = require_type(type_name).fields
-    # Metadata is embedded: its fields, which are the same everywhere, stand among the others.
+    # Metadata is embedded: its fields are those of the object.
     embedded = members[0].name == "metadata"
     shown = _as_written(value.get("metadata") or {}, "meta.ObjectMeta") if embedded else {}
     return shown | {
@@ -97,7 +97,7 @@ def _absent(field: FieldType) -> JsonValue:
 
 
 def difference(old: JsonObject, new: JsonObject, type_name: str) -> str:
-    """How an object of a type changed, line by line."""
+    """Return the difference of two objects of a type, line by line."""
     before, after = (_printed(internal_form(one, type_name)) for one in (old, new))
     lines = list(difflib.unified_diff(before, after, n=3))
     return "".join(lines[2:])

@@ -1,8 +1,7 @@
-"""Kubernetes' protobuf, as request bodies: decoded by the table into the JSON that it stands for.
+"""Decoding of Kubernetes' protobuf bodies, by the type table.
 
-Go clients send protobuf by default, so a server must read it; it never has to write it, since every
-client also reads JSON. The envelope is `k8s\\0` and a `runtime.Unknown` that names kind and
-version.
+Go clients send protobuf by default, so a server must read it. It never has to write it, since every
+client also reads JSON. The envelope is `k8s\0` and a `runtime.Unknown` with kind and version.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode
 from bayplan.embedded.apiserver.schema.types import UNIONS, FieldType, ObjectType, require_type
 
 MAGIC = b"k8s\x00"
-_DEEPEST = 64
+_MAX_DEPTH = 64
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 WireValue = int | bytes
 
 
 class WireError(Exception):
-    """Bytes that are not the message they should be."""
+    """Bytes that are not a valid message."""
 
 
 def open_envelope(body: bytes) -> tuple[str, str, bytes]:
-    """The apiVersion, the kind and the message inside an envelope."""
+    """Return the apiVersion, the kind and the message of an envelope."""
     if not body.startswith(MAGIC):
         raise WireError(
             "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
@@ -44,8 +43,8 @@ def open_envelope(body: bytes) -> tuple[str, str, bytes]:
 
 
 def decode_message(data: bytes, type_: ObjectType, depth: int = 0) -> JsonObject:
-    """A message as the JSON object that it stands for."""
-    if depth > _DEEPEST:
+    """Decode a message as a JSON object."""
+    if depth > _MAX_DEPTH:
         raise WireError("messages are nested too deeply")
     by_number = {field.number: field for field in type_.declared}
     obj: JsonObject = {}
@@ -164,7 +163,7 @@ def _text(value: WireValue) -> str:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, WireValue]]:
-    """The fields of a message, in order."""
+    """Yield the fields of a message, in order."""
     position, end = 0, len(data)
     while position < end:
         tag, position = _varint(data, position)

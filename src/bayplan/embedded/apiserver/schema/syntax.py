@@ -1,6 +1,6 @@
-"""What is wrong with text that should be JSON, in the words of Go's scanner, which clients know.
+"""Syntax errors of JSON, in the words of Go's scanner.
 
-Only text that could not be read comes here.
+Only called for text that could not be parsed.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-_DEEPEST = 10_000
+_MAX_DEPTH = 10_000
 _SPACE = re.compile(r"[ \t\r\n]*")
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _WORDS = {"t": "true", "f": "false", "n": "null"}
 
 
-class _SyntaxProblem(Exception):  # noqa: N818 - an outcome that is told
-    """Where the scanner stops."""
+class _SyntaxProblem(Exception):  # noqa: N818 - an outcome, not an error
+    """The error at which the scanner stops."""
 
 
 def syntax_problem(body: bytes) -> str:
-    """The scanner's complaint about a body; empty if it has none."""
+    """Return the scanner's error for a body; empty if there is none."""
     try:
         _Scanner(body.decode("latin-1")).document()
     except _SyntaxProblem as problem:
@@ -28,7 +28,7 @@ def syntax_problem(body: bytes) -> str:
 
 
 def quoted(letter: str) -> str:
-    """A character as the scanner shows it."""
+    """Return a character as the scanner shows it."""
     if letter in "'\"":
         return "'\\''" if letter == "'" else "'\"'"
     if letter.isprintable():
@@ -47,7 +47,7 @@ class _Scanner:
         self._at = 0
 
     def document(self) -> None:
-        """One value, and nothing after it."""
+        """Scan one value, and nothing after it."""
         closers: list[str] = []
         self._value(closers)
         while closers:
@@ -57,14 +57,14 @@ class _Scanner:
             self._stop("after top-level value")
 
     def _value(self, closers: list[str]) -> None:
-        """A value, or the beginning of one that is not empty."""
+        """Scan a value, or the beginning of one that is not empty."""
         while True:
             letter = self._next("looking for beginning of value")
             if letter not in "{[":
                 self._literal(letter)
                 return
             closers.append("}" if letter == "{" else "]")
-            if len(closers) > _DEEPEST:
+            if len(closers) > _MAX_DEPTH:
                 raise _SyntaxProblem("exceeded max depth")
             self._skip()
             if self._peek() == closers[-1]:

@@ -1,4 +1,4 @@
-"""Moments as objects carry them: read as RFC 3339, written in UTC."""
+"""Times of objects: parsed as RFC 3339, written in UTC."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _PLAIN = re.compile(
     r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{6})?Z\Z",
     re.ASCII,
 )
-"""Moments, on days that every month has, which are written as they should be."""
+"""Times that are already in canonical form, on days that every month has."""
 
 
-def written(text: str, *, fine: bool) -> str:
-    """A moment as Kubernetes writes it: whole seconds, or microseconds where it is `fine`.
+def canonical_time(text: str, *, fine: bool) -> str:
+    """Return a time as Kubernetes writes it: in seconds, or microseconds if `fine`.
 
-    ValueError if it is not one.
+    ValueError if it is invalid.
     """
     plain = _PLAIN.match(text)
     if plain is not None and (plain[4] is not None) is fine:
@@ -50,7 +50,7 @@ _ZONE = ("Z07:00", r"Z|[+-]\d\d:\d\d")
 
 
 def problem(text: str, *, fine: bool) -> str:
-    """What is wrong with a moment, as Go's time package says it."""
+    """Return the parse error of a time, as Go's time package words it."""
     layout = "2006-01-02T15:04:05.000000Z07:00" if fine else "2006-01-02T15:04:05Z07:00"
     head = f'parsing time "{text}"'
     rest = text

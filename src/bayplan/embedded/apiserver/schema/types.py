@@ -1,12 +1,12 @@
-"""The table of types: read from the text files beside this module, when they are first needed.
+"""The type table: read from the text files beside this module, when first needed.
 
 A type is a name at the start of a line; its fields follow, indented: the protobuf number, the name,
-the type, and flags. `[]T` is a list, `map:T` a map from strings. Flags: `inline` (its fields stand
-in the parent's JSON), `merge` or `merge=KEY` (strategic merge), `replace` (an object that a
-strategic merge takes whole), `retain` (retainKeys), `keys=A,B` (a list that is a map by these
-keys), `set`, `atomic`, `always` (printed also when it says nothing), `pointer` (its zero is not the
-same as its absence), `go=T` (the name of its type in Kubernetes' messages, where it is not plain).
-What is neither printed always nor a pointer is left out when it is empty.
+the type, and flags. `[]T` is a list, `map:T` a map from strings. Flags: `inline` (its fields are
+those of the parent in JSON), `merge` or `merge=KEY` (strategic merge), `replace` (an object that a
+strategic merge replaces), `retain` (retainKeys), `keys=A,B` (a list of type map with these keys),
+`set`, `atomic`, `always` (printed also when it is empty), `pointer` (its zero value differs from
+its absence), `go=T` (the name of its type in Kubernetes' messages, where it differs). A field that
+is neither `always` nor `pointer` is omitted when it is empty.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNIONS = {
     "JSONSchemaPropsOrArray": "apiextensions.JSONSchemaProps",
     "JSONSchemaPropsOrStringArray": "apiextensions.JSONSchemaProps",
 }
-"""Types that are either an object of a type or something simpler."""
+"""Types that are either an object of a type or a simpler value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class FieldType:
     pointer: bool = False
     go: str = ""
     omits_empty: bool = field(init=False, default=False)
-    """Whether an empty value is as good as none, so that none is kept."""
+    """Whether an empty value is omitted."""
     is_object: bool = field(init=False, default=False)
     """Whether the base is another type of the table."""
     is_text: bool = field(init=False, default=False)
-    """Whether it is one string."""
+    """Whether it is a single string."""
 
     def __post_init__(self) -> None:
         put, several = object.__setattr__, self.is_list or self.is_map
@@ -74,9 +74,9 @@ class ObjectType:
     name: str
     declared: tuple[FieldType, ...] = ()
     fields: dict[str, FieldType] = field(default_factory=dict)
-    """Fields as they stand in JSON: those of inlined types are here too."""
+    """Fields by JSON name, including those of inlined types."""
     embedded: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """The inlined types that a field comes by, where it comes by any."""
+    """The inlined types by which a field is reached."""
 
 
 ZEROS: dict[str, JsonValue] = {
@@ -85,7 +85,7 @@ ZEROS: dict[str, JsonValue] = {
     "Quantity": "0",
     **dict.fromkeys(("int32", "int64", "double", "IntOrString"), 0),
 }
-"""What scalars are when nothing was said; others are null."""
+"""Zero values of scalars; others are null."""
 
 TypeMeta = (
     FieldType(0, "kind", "string"),
@@ -94,14 +94,14 @@ TypeMeta = (
 
 
 def find_type(name: str) -> ObjectType | None:
-    """The type of a full name, such as `core.PodSpec`."""
+    """Return the type of a full name, such as `core.PodSpec`, or None."""
     package, _, _ = name.partition(".")
     return _package(package).get(name)
 
 
 @cache
 def require_type(name: str) -> ObjectType:
-    """A type that another type of the table names."""
+    """Return the type of a full name."""
     found = find_type(name)
     if found is None:
         raise KeyError(name)
@@ -110,7 +110,7 @@ def require_type(name: str) -> ObjectType:
 
 @cache
 def zeros_of(name: str) -> tuple[tuple[str, JsonValue], ...]:
-    """What an object of a type always has, as it stands there when nothing was said."""
+    """Return the fields that an object of a type always has, with their zero values."""
     fields = require_type(name).fields.values()
     return tuple((one.name, _zero(one)) for one in fields if one.always)
 
@@ -123,7 +123,7 @@ def _zero(one: FieldType) -> JsonValue:
 
 @cache
 def _package(name: str) -> dict[str, ObjectType]:
-    """The types of one file; nothing for a package that has no file."""
+    """Return the types of one file; empty if there is none."""
     file = resources.files(__package__).joinpath("tables", f"{name}.txt")
     if not name.isalnum() or not file.is_file():
         return {}
@@ -170,7 +170,7 @@ def _field(parts: list[str], package: str) -> FieldType:
 
 
 def _flatten(type_: ObjectType, siblings: dict[str, ObjectType]) -> None:
-    """Note the fields of a type as they stand in JSON."""
+    """Set the JSON fields of a type."""
     for declared in type_.declared:
         if not declared.inline:
             type_.fields[declared.name] = declared
@@ -192,11 +192,11 @@ _PACKAGES = {
 
 
 def package_of(group: str) -> str:
-    """Under which name a group's types are kept."""
+    """Return the package name of a group's types."""
     return _PACKAGES.get(group) or group.partition(".")[0]
 
 
 @cache
 def root_type(group: str, kind: str) -> ObjectType | None:
-    """The type of a built-in kind; None for kinds of which nothing is known."""
+    """Return the type of a built-in kind; None for other kinds."""
     return find_type(f"{package_of(group)}.{kind}")

@@ -1,11 +1,11 @@
-"""What is wrong with a body, in the words of Go's JSON decoder, which clients of Kubernetes know.
+"""Decode errors of a body, in the words of Go's JSON decoder.
 
-It goes on after a value of a wrong type and tells of the first of them, but a value that reads
-itself (a quantity, a time) stops it at once. Fields that are unknown, or that stand there twice,
-are told in the order in which they stand. Only bodies that were found wrong come here.
+The decoder continues after a value of a wrong type and reports the first one, but a type with its
+own `UnmarshalJSON` (a quantity, a time) stops it at once. Unknown and duplicate fields are reported
+in their order. Only called for bodies that are invalid.
 
-It is made of the patched parts directly, by a converter that has words of its own. It looks at
-fields in the order in which their type has them, and stops at the first that it cannot convert.
+Strategic merge patches are converted by another decoder (`FromUnstructured`) with its own messages.
+It reads fields in the order of the type, and stops at the first error.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ TYPE_META = (
     'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
     'Kind string "json:\\"kind,omitempty\\"" }'
 )
-"""What is read first of every body."""
+"""The type that is read first of every body."""
 _JSON_NAMES = ((str, "string"), (bool, "bool"), (list, "array"), (dict, "object"))
 _QUANTITY = re.compile(r"[+-]?[0-9]*(\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*\Z")
-_LONGEST_QUANTITY = 1000
+_MAX_QUANTITY_LENGTH = 1000
 _BITS = {"int32": 31, "int64": 63}
 
 
-class Number(float):
-    """A number that remembers how it was written."""
+class ExactNumber(float):
+    """A number that keeps its text."""
 
-    def __new__(cls, text: str) -> Number:
+    def __new__(cls, text: str) -> ExactNumber:
         """A number out of its text."""
         made = super().__new__(cls, text)
         made.text = text
@@ -51,8 +51,8 @@ class Number(float):
     text: str
 
 
-class Pairs(dict[str, Any]):
-    """An object that remembers what stood there twice."""
+class ObjectPairs(dict[str, Any]):
+    """An object that keeps duplicate fields."""
 
     def __init__(self, pairs: list[tuple[str, JsonValue]]) -> None:
         super().__init__(pairs)
@@ -60,13 +60,13 @@ class Pairs(dict[str, Any]):
 
 
 def read_exactly(body: bytes) -> JsonValue:
-    """A body with everything that is lost when it is read in the usual way."""
+    """Parse a body with exact numbers and duplicate fields."""
     text = body.decode("utf-8", "replace")
-    return json.loads(text, object_pairs_hook=Pairs, parse_float=Number)
+    return json.loads(text, object_pairs_hook=ObjectPairs, parse_float=ExactNumber)
 
 
 class _Place(NamedTuple):
-    """Where the decoder stands: the innermost struct, and the names on the way there."""
+    """The decoder's position: the innermost struct, and the names on the way there."""
 
     struct: str = ""
     path: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class _Place(NamedTuple):
         struct = type_.name.rpartition(".")[2]
         return _Place(struct, (*self.path, *type_.embedded.get(name, ()), name))
 
-    def tells(self, value: str, wanted: str) -> str:
+    def mismatch(self, value: str, wanted: str) -> str:
         if not self.struct:
             return f"json: cannot unmarshal {value} into Go value of type {wanted}"
         field = ".".join(self.path)
@@ -86,11 +86,11 @@ class _Place(NamedTuple):
 
 
 class _StopError(Exception):
-    """A value that reads itself could not."""
+    """An error that stops the decoder."""
 
 
 class _Decoder:
-    """Walks a body in its order, and keeps the first thing that is wrong."""
+    """Walks a body in its order, and keeps the first error."""
 
     def __init__(self) -> None:
         self.saved = ""
@@ -100,7 +100,7 @@ class _Decoder:
 
     def object(self, value: JsonValue, type_: ObjectType, place: _Place) -> None:
         if not isinstance(value, dict):
-            self.save(place.tells(described(value), _struct_name(type_.name)))
+            self.save(place.mismatch(described(value), _struct_name(type_.name)))
             return
         for name, item in value.items():
             field = type_.fields.get(name)
@@ -111,7 +111,7 @@ class _Decoder:
         if field.is_list or field.is_map:
             wanted = list if field.is_list else dict
             if not isinstance(item, wanted):
-                self.save(place.tells(described(item), _go_name(field)))
+                self.save(place.mismatch(described(item), _go_name(field)))
                 return
             for inner in item.values() if isinstance(item, dict) else item:
                 if inner is not None:
@@ -133,20 +133,20 @@ class _Decoder:
             _read_quantity(item)
         elif base == "IntOrString":
             if not isinstance(item, str) and not _is_integer(item, "int32"):
-                raise _StopError(place.tells(described(item, exactly=True), "int32"))
+                raise _StopError(place.mismatch(described(item, exactly=True), "int32"))
         elif base in ("int32", "int64"):
             if not _is_integer(item, base):
-                self.save(place.tells(described(item, exactly=True), element_name(field)))
+                self.save(place.mismatch(described(item, exactly=True), element_name(field)))
         elif base == "bytes" and isinstance(item, str):
             self.save(f"illegal base64 data at input byte {_bad_base64(item)}")
         elif base in ("string", "bytes", "bool", "double") and not _is_a(item, base):
-            self.save(place.tells(described(item), element_name(field)))
+            self.save(place.mismatch(described(item), element_name(field)))
         elif base in UNIONS and not isinstance(item, dict | list | bool):
-            self.save(place.tells(described(item), "v1.JSONSchemaProps"))
+            self.save(place.mismatch(described(item), "v1.JSONSchemaProps"))
 
 
 def problem(value: JsonValue, type_: ObjectType) -> str:
-    """What a decoder says of a body that cannot be an object of a type."""
+    """Return the decode error of a body as an object of a type."""
     decoder = _Decoder()
     try:
         decoder.object(value, type_, _Place())
@@ -158,7 +158,7 @@ def problem(value: JsonValue, type_: ObjectType) -> str:
 
 
 def problem_of_scalar(item: JsonValue, field: FieldType) -> str:
-    """What a value that reads itself says of what it cannot read."""
+    """Return the error of a type with its own `UnmarshalJSON`."""
     try:
         _Decoder().scalar(item, field, _Place())
     except _StopError as stopped:
@@ -167,13 +167,13 @@ def problem_of_scalar(item: JsonValue, field: FieldType) -> str:
 
 
 def described(value: JsonValue, *, exactly: bool = False) -> str:
-    """What a value is."""
+    """Return what a value is: `string`, `number 5`, …"""
     for kind, name in _JSON_NAMES:
         if isinstance(value, kind):
             return name
     if not exactly:
         return "number"
-    return f"number {value.text if isinstance(value, Number) else encode(value).decode()}"
+    return f"number {value.text if isinstance(value, ExactNumber) else encode(value).decode()}"
 
 
 def _is_integer(item: JsonValue, base: str) -> bool:
@@ -189,20 +189,24 @@ def _is_a(item: JsonValue, base: str) -> bool:
 
 def _read_time(item: JsonValue, place: _Place, *, fine: bool) -> None:
     if not isinstance(item, str):
-        raise _StopError(place.tells(described(item), "string"))
+        raise _StopError(place.mismatch(described(item), "string"))
     try:
-        times.written(item, fine=fine)
+        times.canonical_time(item, fine=fine)
     except ValueError:
         raise _StopError(times.problem(item, fine=fine)) from None
 
 
 def _read_quantity(item: JsonValue) -> None:
-    text = item.text if isinstance(item, Number) else item
+    text = item.text if isinstance(item, ExactNumber) else item
     try:
         quantity.format(text if isinstance(text, str | int) else encode(text).decode())
     except quantity.QuantityError:
         form = "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
-        if isinstance(text, str) and 0 < len(text) <= _LONGEST_QUANTITY and _QUANTITY.match(text):
+        if (
+            isinstance(text, str)
+            and 0 < len(text) <= _MAX_QUANTITY_LENGTH
+            and _QUANTITY.match(text)
+        ):
             raise _StopError("unable to parse quantity's suffix") from None
         raise _StopError(f"quantities must match the regular expression {form}") from None
 
@@ -221,7 +225,7 @@ def _base_name(field: FieldType) -> str:
 
 
 def _go_name(field: FieldType) -> str:
-    """The name of a field's type."""
+    """Return the Go name of a field's type."""
     if field.go:
         return field.go
     if field.is_list:
@@ -230,33 +234,33 @@ def _go_name(field: FieldType) -> str:
 
 
 def element_name(field: FieldType) -> str:
-    """The name of the type of a field's scalar, or of each in a list or a map of them."""
+    """Return the Go name of the type of a scalar, or of the elements of a list or map."""
     if field.is_map or not field.go:
         return _base_name(field)
     return field.go.removeprefix("[]") if field.is_list else field.go
 
 
-MOST_STRICT = 100
-"""How many unknown and repeated fields are told of."""
+MAX_STRICT = 100
+"""Limit of unknown and duplicate fields in an error."""
 
 
 def strict_problems(value: JsonValue, type_: ObjectType | None) -> list[str]:
-    """The fields of a body that its type does not have, or that stand there twice, in order."""
+    """Return unknown and duplicate fields of a body, in order."""
     found: dict[str, None] = {}
     _look_through(value, type_, "", found)
-    return list(found)[:MOST_STRICT]
+    return list(found)[:MAX_STRICT]
 
 
 def _look_through(
     value: JsonValue, type_: ObjectType | None, path: str, found: dict[str, None]
 ) -> None:
-    """Without a type, any field is known."""
+    """Collect unknown and duplicate fields; without a type, every field is known."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             _look_through(item, type_, f"{path}[{index}]", found)
     elif isinstance(value, dict):
         seen: set[str] = set()
-        for name, item in value.pairs if isinstance(value, Pairs) else value.items():
+        for name, item in value.pairs if isinstance(value, ObjectPairs) else value.items():
             place = f"{path}.{name}" if path else name
             if type_ is not None and name not in type_.fields:
                 found[f'unknown field "{place}"'] = None
@@ -286,7 +290,7 @@ _READ_THEMSELVES = ("Time", "MicroTime", "Quantity", "IntOrString")
 
 
 def restored_problem(value: JsonValue, type_: ObjectType) -> str:
-    """What the converter says of what cannot be an object of a type; empty if it can."""
+    """Return the conversion error of a patched object; empty if there is none."""
     if not isinstance(value, dict):
         return f"cannot restore struct from: {_kind(value)}"
     for name, field in type_.fields.items():

@@ -1,1 +1,1 @@
-"""Where objects live: a SQLite history on disk, and an index and a watch cache of it in memory."""
+"""Object storage: a SQLite history on disk, with an index and a watch cache in memory."""

@@ -1,12 +1,12 @@
-"""The file: one append-only table of changes in SQLite, in WAL mode.
+"""The data file: one append-only table of changes in SQLite, in WAL mode.
 
-Each write is one row whose key is the resource version, so the counter and the data can never
-disagree and appending touches only the end of one tree. The newest row of an object is its state;
-older rows and tombstones are the history that watches resume from, until compaction removes them.
+Each write is one row whose key is the resource version, so the counter and the data always agree
+and appending touches only the end of one tree. The newest row of an object is its state; older rows
+and tombstones are the history that watches resume from, until compaction removes them.
 
 `synchronous=NORMAL` in WAL mode hands each commit to the operating system before it is
-acknowledged: that survives the death of the process at any moment. `FULL` also waits for the disk,
-which a power cut needs.
+acknowledged, which survives a crash of the process. `FULL` also waits for the disk, which is needed
+to survive a power cut.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ log = logging.getLogger(__name__)
 
 
 class StoreError(Exception):
-    """The data file cannot be used."""
+    """The data file cannot be opened, read or written."""
 
 
-class Row(NamedTuple):
-    """One change."""
+class HistoryRow(NamedTuple):
+    """One change of one object."""
 
     revision: int
     storage: str
@@ -53,12 +53,12 @@ Schedule = Callable[[Callable[[], None]], object]
 
 
 class Database:
-    """The data file of one server; nobody else may have it open.
+    """The data file of one server, opened exclusively.
 
     Writes that follow one another closely share a transaction: the first one begins it and
-    schedules its commit. Whoever lets an answer leave calls `commit` just before, so that none
-    tells of what is not on file. A file that cannot be written is given up: every later write and
-    commit fails, whatever memory holds by then.
+    schedules its commit. `commit` is called before a response is sent, so that no response reports
+    a write that is not on file. After a failed write the file is given up: every later write and
+    commit fails.
     """
 
     def __init__(self, path: Path | None, durability: Durability = "process") -> None:
@@ -68,14 +68,14 @@ class Database:
         self.failure: StoreError | None = None
         """Why the file cannot be written any more."""
         self.on_failure: list[Callable[[], None]] = []
-        """Told once, when that happens."""
+        """Called once, when the file can no longer be written."""
         self._open = False
         try:
             self._connection = _connect(path, durability)
             self._connection.executescript(_SCHEMA)
             self._check_format()
         except sqlite3.Error as problem:
-            raise StoreError(f"{path}: {_what_is_wrong(problem)}") from problem
+            raise StoreError(f"{path}: {_describe_error(problem)}") from problem
 
     def _check_format(self) -> None:
         found = self.get_meta("format")
@@ -84,15 +84,15 @@ class Database:
         elif found != str(_FORMAT).encode():
             raise StoreError(f"{self.path}: format {found.decode()} is not {_FORMAT}")
 
-    def rows(self) -> Iterator[Row]:
-        """The whole history, oldest first."""
+    def rows(self) -> Iterator[HistoryRow]:
+        """Return the whole history, oldest first."""
         query = "SELECT revision, storage, namespace, name, deleted, data FROM history ORDER BY 1"
-        return map(Row._make, self._connection.execute(query))
+        return map(HistoryRow._make, self._connection.execute(query))
 
-    def append(self, row: Row) -> None:
+    def append(self, row: HistoryRow) -> None:
         """Write one change; it is on file once the scheduled commit has run.
 
-        Without a file there is nobody to read it again.
+        Without a data file nothing is written.
         """
         if self.path is None:
             return
@@ -101,7 +101,7 @@ class Database:
             self._connection.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def forget(self, revisions: Iterable[int], upto: int) -> None:
-        """Remove superseded rows; everything up to `upto` is compacted away afterwards."""
+        """Remove superseded rows; everything up to `upto` counts as compacted afterwards."""
         if self.path is None:
             return
         with self._writing():
@@ -118,14 +118,16 @@ class Database:
             self.schedule(self._commit_now)
 
     def commit(self) -> None:
-        """Put what was written on file; StoreError if that cannot be done, now or ever again."""
+        """Commit the open transaction; StoreError if that fails or has failed before."""
         if self._open or self.failure is not None:
             with self._writing():
                 self._connection.execute("COMMIT")
                 self._open = False
 
     def _commit_now(self) -> None:
-        with suppress(StoreError):  # whoever depends on it is told by his own `commit`
+        with suppress(
+            StoreError
+        ):  # each caller that depends on it gets the error from its own `commit`
             self.commit()
 
     @contextmanager
@@ -137,26 +139,26 @@ class Database:
         except sqlite3.Error as problem:
             log.critical("%s cannot be written", self.path, exc_info=True)
             self.failure = StoreError(f"{self.path}: cannot be written: {problem}")
-            for tell in self.on_failure:
-                tell()
+            for notify in self.on_failure:
+                notify()
             raise self.failure from problem
 
     def compacted(self) -> int:
-        """The revision up to which history is gone."""
+        """Return the revision up to which history was compacted."""
         return int(self.get_meta("compacted") or b"0")
 
     def get_meta(self, key: str) -> bytes | None:
-        """A value kept beside the objects."""
+        """Return a value of the `meta` table."""
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return row[0] if row else None
 
     def put_meta(self, key: str, value: bytes) -> None:
-        """Keep a value beside the objects."""
+        """Set a value of the `meta` table."""
         with self._writing():
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
-    def keep(self, values: Mapping[str, bytes | None]) -> None:
-        """Keep all these values beside the objects, on file at once; None forgets one."""
+    def put_many_meta(self, values: Mapping[str, bytes | None]) -> None:
+        """Set several values of the `meta` table in one transaction; None deletes a key."""
         with self._writing():
             if not self._open:
                 self._connection.execute("BEGIN")
@@ -168,14 +170,14 @@ class Database:
                     self.put_meta(key, value)
         self.commit()
 
-    def kept(self, prefix: str) -> dict[str, bytes]:
-        """The values under keys that begin so, without that beginning, in order."""
+    def list_meta(self, prefix: str) -> dict[str, bytes]:
+        """Return the values whose keys have a prefix, by the rest of the key, in order."""
         query = "SELECT key, value FROM meta WHERE substr(key, 1, ?) = ? ORDER BY key"
         rows = self._connection.execute(query, (len(prefix), prefix))
         return {key.removeprefix(prefix): value for key, value in rows}
 
     def close(self) -> None:
-        """Let go of the file; StoreError if what was written last could not be put on it."""
+        """Close the file; StoreError if the last writes could not be committed."""
         try:
             if self.failure is None:
                 self.commit()
@@ -196,15 +198,15 @@ def _connect(path: Path | None, durability: Durability) -> sqlite3.Connection:
 
 
 def _refuse_foreign(path: Path | None, connection: sqlite3.Connection) -> None:
-    """Another program's tables are not ours to write beside."""
+    """Refuse a file that has the tables of another program."""
     query = "SELECT name FROM sqlite_master WHERE type = 'table'"
     tables = {str(name) for (name,) in connection.execute(query)}
     if tables and not tables >= _TABLES:
         connection.close()
-        raise StoreError(f"{path}: is the database of another program")
+        raise StoreError(f"{path}: this is the database of another program")
 
 
-def _what_is_wrong(problem: sqlite3.Error) -> str:
+def _describe_error(problem: sqlite3.Error) -> str:
     if getattr(problem, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
         return "in use by another process"
     return f"not usable as a data file: {problem}"

@@ -1,7 +1,7 @@
-"""A stored object: its bytes, and the little of it that is looked at without decoding them.
+"""A stored object: its bytes, and the fields that are read without decoding them.
 
-A snapshot is only a list of references to entries, so keeping some costs little; the oldest are
-dropped, and a client that comes back for one of those is told that its token has expired.
+A list snapshot is only a list of references to entries, so keeping some costs little. The oldest
+are dropped; a client that continues such a list gets 410 Expired.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from bayplan.embedded.apiserver.jsontypes import JsonObject, decode
 
 Fields = dict[str, str]
 FieldReader = Callable[[str, JsonObject], Fields]
-"""Reads, for a storage name, the values that field selectors may ask for."""
+"""Returns, for a storage name and an object, the values for field selectors."""
 
 
-class Key(NamedTuple):
-    """Where an object stands: its storage name, its namespace (or ""), its name."""
+class ObjectKey(NamedTuple):
+    """Key of an object: its storage name, its namespace (or ""), its name."""
 
     storage: str
     namespace: str
     name: str
 
 
-class Entry:
-    """One version of one object. Its data never changes: a write makes a new entry."""
+class StoreEntry:
+    """One version of one object. It is immutable: a write makes a new entry."""
 
-    __slots__ = ("data", "deleting", "fields", "key", "labels", "owners", "revision", "uid")
+    __slots__ = ("data", "fields", "is_terminating", "key", "labels", "owners", "revision", "uid")
 
-    def __init__(self, key: Key, revision: int, data: bytes, obj: JsonObject, fields: Fields):
+    def __init__(self, key: ObjectKey, revision: int, data: bytes, obj: JsonObject, fields: Fields):
         meta = obj["metadata"]
         labels = meta.get("labels")
         self.key = key
@@ -43,10 +43,10 @@ class Entry:
         self.owners: tuple[str, ...] = tuple(
             owner.get("uid", "") for owner in meta.get("ownerReferences") or ()
         )
-        self.deleting = "deletionTimestamp" in meta
+        self.is_terminating = "deletionTimestamp" in meta
 
     def object(self) -> JsonObject:
-        """The object, decoded afresh: the caller may change it."""
+        """Return the object, newly decoded: the caller may change it."""
         obj: JsonObject = decode(self.data)
         return obj
 
@@ -55,7 +55,7 @@ _NONE: dict[str, str] = {}
 
 
 def _shared(labels: dict[str, str]) -> dict[str, str]:
-    """The same labels with shared strings: thousands of objects carry the same few."""
+    """Return the labels with interned strings: thousands of objects have the same few."""
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
 
 
@@ -63,20 +63,20 @@ SnapshotKey = tuple[str, str, int]
 """Storage name, namespace (or ""), revision."""
 
 
-class Snapshots:
+class ListSnapshots:
     """The lists that clients may still page through."""
 
     def __init__(self, capacity: int = 32) -> None:
         self._capacity = capacity
-        self._kept: OrderedDict[SnapshotKey, Sequence[Entry]] = OrderedDict()
+        self._kept: OrderedDict[SnapshotKey, Sequence[StoreEntry]] = OrderedDict()
 
-    def keep(self, key: SnapshotKey, entries: Sequence[Entry]) -> None:
-        """Remember a list until newer ones push it out."""
+    def keep(self, key: SnapshotKey, entries: Sequence[StoreEntry]) -> None:
+        """Keep a list until newer ones replace it."""
         self._kept[key] = entries
         self._kept.move_to_end(key)
         while len(self._kept) > self._capacity:
             self._kept.popitem(last=False)
 
-    def get(self, key: SnapshotKey) -> Sequence[Entry] | None:
-        """A list as it was, if it is still known."""
+    def get(self, key: SnapshotKey) -> Sequence[StoreEntry] | None:
+        """Return a list as it was, or None if it was dropped."""
         return self._kept.get(key)

@@ -1,1 +1,1 @@
-"""What is special about a kind: its defaults, its first status, the changes it allows."""
+"""REST strategies of kinds: defaults, initial status, allowed changes."""

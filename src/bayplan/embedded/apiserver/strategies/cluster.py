@@ -1,12 +1,12 @@
-"""What is filled in and kept of services, nodes, classes, leases, events, and of webhooks."""
+"""Strategies of services, nodes, classes, leases, events, and webhook configurations."""
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.strategy import (
     Now,
-    Strategy,
+    RestStrategy,
     child,
     fill,
     items,
@@ -43,7 +43,7 @@ def _begin(service: JsonObject) -> None:
     fill(service, status={"loadBalancer": {}})
 
 
-SERVICES = Strategy(
+SERVICES = RestStrategy(
     name_rule=dns_label,
     default=_default_service,
     prepare_create=_begin,
@@ -66,8 +66,8 @@ def _default_webhooks(obj: JsonObject) -> None:
             fill(service, port=443)
 
 
-def _webhook_problems(obj: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _webhook_problems(obj: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for index, hook in enumerate(items(obj, "webhooks")):
         place = f"webhooks[{index}]"
         if not hook.get("name"):
@@ -77,25 +77,25 @@ def _webhook_problems(obj: JsonObject) -> list[Cause]:
         if not hook.get("admissionReviewVersions"):
             found.append(required(f"{place}.admissionReviewVersions"))
         if hook.get("matchConditions"):
-            why = "conditions in CEL are not evaluated by this server"
-            found.append(forbidden_field(f"{place}.matchConditions", why))
+            detail = "conditions in CEL are not evaluated by this server"
+            found.append(forbidden_field(f"{place}.matchConditions", detail))
         if not 1 <= hook["timeoutSeconds"] <= 30:
-            why = "the timeout value must be between 1 and 30 seconds"
-            found.append(bad_value(f"{place}.timeoutSeconds", hook["timeoutSeconds"], why))
+            detail = "the timeout value must be between 1 and 30 seconds"
+            found.append(bad_value(f"{place}.timeoutSeconds", hook["timeoutSeconds"], detail))
     return found
 
 
-_WEBHOOKS = Strategy(default=_default_webhooks, validate=_webhook_problems)
+_WEBHOOKS = RestStrategy(default=_default_webhooks, validate=_webhook_problems)
 CLUSTER = {
     "services": SERVICES,
-    "endpoints": Strategy(create_on_update=True),
+    "endpoints": RestStrategy(create_on_update=True),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
 }
 
 
 _UTILIZATION = 80
-"""Percent of the CPU asked for, which is aimed at where nobody says otherwise."""
+"""Default target of CPU utilization, in percent of the requests."""
 
 
 def _default_policy(policy: JsonObject) -> None:
@@ -116,8 +116,8 @@ def _default_autoscaler(autoscaler: JsonObject) -> None:
 
 
 NETWORKING = {
-    "networkpolicies.networking.k8s.io": Strategy(default=_default_policy),
-    "horizontalpodautoscalers.autoscaling": Strategy(default=_default_autoscaler),
+    "networkpolicies.networking.k8s.io": RestStrategy(default=_default_policy),
+    "horizontalpodautoscalers.autoscaling": RestStrategy(default=_default_autoscaler),
 }
 
 
@@ -127,7 +127,7 @@ def _default_node(node: JsonObject) -> None:
 
 
 def _default_status(status: JsonObject) -> None:
-    """What a node has is what it gives, unless it says otherwise."""
+    """Set a node's allocatable to its capacity unless it is set."""
     if not status.get("allocatable") and status.get("capacity"):
         status["allocatable"] = dict(status["capacity"])
     for field in ("capacity", "allocatable"):
@@ -135,7 +135,7 @@ def _default_status(status: JsonObject) -> None:
 
 
 def _settle_ranges(spec: JsonObject) -> None:
-    """The older of the two names for a node's ranges wins, as old clients know no other."""
+    """Set both fields of a node's pod CIDRs; the older field wins."""
     one, ranges = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not ranges or ranges[0] != one):
         spec["podCIDRs"] = [one]
@@ -157,7 +157,7 @@ def _status(new: JsonObject, _: JsonObject, __: Now) -> None:
     new["status"].pop("config", None)
 
 
-NODES = Strategy(
+NODES = RestStrategy(
     default=_default_node,
     prepare_create=_new,
     prepare_update=_changed,
@@ -171,7 +171,7 @@ NODES = Strategy(
 
 
 _NOT_YET = ("strategy", "preferredHolder")
-"""What a lease says to an election that this server does not hold."""
+"""Lease fields of coordinated leader election, which this server does not implement."""
 
 
 def _default_priority(obj: JsonObject) -> None:
@@ -179,7 +179,7 @@ def _default_priority(obj: JsonObject) -> None:
 
 
 def _new_priority(obj: JsonObject) -> None:
-    """The generation of a class never moves, since what it says does not."""
+    """Set the generation of a new class; it never changes."""
     obj["metadata"]["generation"] = 1
 
 
@@ -197,32 +197,32 @@ def _changed_lease(new: JsonObject, _: JsonObject) -> None:
 
 
 SCHEDULING = {
-    "priorityclasses.scheduling.k8s.io": Strategy(
+    "priorityclasses.scheduling.k8s.io": RestStrategy(
         default=_default_priority,
         prepare_create=_new_priority,
         validate_new=scheduling.priority_class_problems,
         validate_update=scheduling.priority_class_change_problems,
     ),
-    "runtimeclasses.node.k8s.io": Strategy(
+    "runtimeclasses.node.k8s.io": RestStrategy(
         default=_default_runtime,
         validate=scheduling.runtime_class_problems,
         validate_update=scheduling.runtime_class_change_problems,
         warnings=scheduling.runtime_class_warnings,
         create_on_update=True,
     ),
-    "leases.coordination.k8s.io": Strategy(
+    "leases.coordination.k8s.io": RestStrategy(
         prepare_create=_new_lease,
         prepare_update=_changed_lease,
         validate=scheduling.lease_problems,
         create_on_update=True,
     ),
-    "events": Strategy(
+    "events": RestStrategy(
         name_rule=path_segment,
         validate=events.core_event_problems,
         metadata_last=True,
         create_on_update=True,
     ),
-    "events.events.k8s.io": Strategy(
+    "events.events.k8s.io": RestStrategy(
         validate=events.new_event_problems,
         validate_new=events.creation_problems,
         validate_update=events.change_problems,

@@ -1,11 +1,11 @@
-"""Namespaces, what is configured in them, and who may do what: accounts, roles, bindings."""
+"""Strategies of namespaces, config maps, secrets, service accounts, roles and bindings."""
 
 from __future__ import annotations
 
 import base64
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy, child, fill, items
+from bayplan.embedded.apiserver.strategies.strategy import Now, RestStrategy, child, fill, items
 from bayplan.embedded.apiserver.validation import configuration, rbac
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
 
@@ -14,7 +14,7 @@ _MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
 
 
 def _default_namespace(namespace: JsonObject) -> None:
-    """A namespace can be selected by its name."""
+    """Set the namespace's name label."""
     child(namespace["metadata"], "labels")[_NAME_LABEL] = namespace["metadata"]["name"]
 
 
@@ -26,7 +26,7 @@ def _new_namespace(namespace: JsonObject) -> None:
 
 
 def _changed_namespace(new: JsonObject, old: JsonObject) -> None:
-    """A namespace's own finalizers change by its finalize subresource only."""
+    """Keep the finalizers in spec, which only the finalize subresource changes."""
     new["spec"] = old.get("spec") or {}
 
 
@@ -43,7 +43,7 @@ def _default_secret(secret: JsonObject) -> None:
 
 
 def _secret_warnings(secret: JsonObject, _: JsonObject | None) -> list[str]:
-    """A pair of which one half is not there cannot be used; of its contents nothing is said."""
+    """Warn about TLS secrets without PEM data."""
     if secret.get("type") != "kubernetes.io/tls":
         return []
     for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
@@ -53,7 +53,7 @@ def _secret_warnings(secret: JsonObject, _: JsonObject | None) -> list[str]:
 
 
 def _new_account(account: JsonObject) -> None:
-    """Of the secrets of an account only the names are kept."""
+    """Keep only the names of an account's secrets."""
     if account.get("secrets"):
         account["secrets"] = [
             {"name": one["name"]} if one.get("name") else {} for one in account["secrets"]
@@ -81,7 +81,7 @@ def _default_binding(obj: JsonObject) -> None:
 
 
 CONFIGURATION = {
-    "namespaces": Strategy(
+    "namespaces": RestStrategy(
         name_rule=dns_label,
         default=_default_namespace,
         prepare_create=_new_namespace,
@@ -90,36 +90,36 @@ CONFIGURATION = {
         validate=configuration.namespace_problems,
         validate_status=configuration.namespace_status_problems,
     ),
-    "configmaps": Strategy(
+    "configmaps": RestStrategy(
         validate=configuration.config_map_problems,
         validate_update=configuration.frozen_problems,
     ),
-    "secrets": Strategy(
+    "secrets": RestStrategy(
         default=_default_secret,
         validate=configuration.secret_problems,
         validate_update=configuration.secret_change_problems,
         warnings=_secret_warnings,
     ),
-    "serviceaccounts": Strategy(
+    "serviceaccounts": RestStrategy(
         prepare_create=_new_account,
         prepare_update=_changed_account,
         warnings=_account_warnings,
         returns_deleted=True,
     ),
-    "roles.rbac.authorization.k8s.io": Strategy(
+    "roles.rbac.authorization.k8s.io": RestStrategy(
         name_rule=path_segment, validate=rbac.role_problems, create_on_update=True
     ),
-    "clusterroles.rbac.authorization.k8s.io": Strategy(
+    "clusterroles.rbac.authorization.k8s.io": RestStrategy(
         name_rule=path_segment, validate=rbac.cluster_role_problems, create_on_update=True
     ),
-    "rolebindings.rbac.authorization.k8s.io": Strategy(
+    "rolebindings.rbac.authorization.k8s.io": RestStrategy(
         name_rule=path_segment,
         default=_default_binding,
         validate=rbac.binding_problems,
         validate_update=rbac.binding_change_problems,
         create_on_update=True,
     ),
-    "clusterrolebindings.rbac.authorization.k8s.io": Strategy(
+    "clusterrolebindings.rbac.authorization.k8s.io": RestStrategy(
         name_rule=path_segment,
         default=_default_binding,
         validate=rbac.cluster_binding_problems,

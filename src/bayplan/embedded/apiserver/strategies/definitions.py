@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what the server fills in, and what it says about them."""
+"""Strategy of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from bayplan.embedded.apiserver.crds.rules import (
     new_definition_problems,
 )
 from bayplan.embedded.apiserver.crds.schemas import unknown_formats
-from bayplan.embedded.apiserver.crds.structure import misshapen
+from bayplan.embedded.apiserver.crds.structure import mistyped_keyword
 from bayplan.embedded.apiserver.errors import bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.strategies.strategy import RestStrategy, child, fill, items
 from bayplan.embedded.apiserver.validation.causes import quoted
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-_GOING = (
+_TERMINATING = (
     "CustomResourceDefinition marked for deletion; CustomResource deletion will be initiated soon"
 )
 
@@ -33,12 +33,12 @@ def _default(definition: JsonObject) -> None:
         if scale is not None:
             fill(scale, specReplicasPath="", statusReplicasPath="")
         schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        if schema is not None and (wrong := misshapen(schema)):
+        if schema is not None and (wrong := mistyped_keyword(schema)):
             raise bad_request(f"json: cannot unmarshal the value of {wrong}")
 
 
 def _prepare_create(definition: JsonObject) -> None:
-    """Nobody has looked at its names yet; the versions to keep objects in begin with one."""
+    """Set the initial conditions and the stored versions."""
     kept = [one.get("name") or "" for one in _versions(definition) if one.get("storage")]
     definition["status"] = {
         "conditions": None,
@@ -52,7 +52,7 @@ def _versions(definition: JsonObject) -> list[JsonObject]:
 
 
 def _warnings(definition: JsonObject, _old: JsonObject | None) -> list[str]:
-    """Formats that nobody checks."""
+    """Warn about unknown formats."""
     schemas = [(one.get("schema") or {}).get("openAPIV3Schema") for one in _versions(definition)]
     return [
         f"unrecognized format {quoted(name)}"
@@ -69,25 +69,25 @@ def _prepare_update(new: JsonObject, old: JsonObject) -> None:
 
 
 def established(definition: JsonObject, now: str) -> JsonObject:
-    """A definition whose names have been accepted, and whose kinds are served."""
+    """Return a definition whose names are accepted and whose kinds are served."""
     status = dict(definition.get("status") or {})
     status["acceptedNames"] = definition["spec"]["names"]
-    for type_, reason, message in (
+    for type_, reason, conditions in (
         ("NamesAccepted", "NoConflicts", "no conflicts found"),
         ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
     ):
-        status["conditions"] = _with_condition(status, type_, reason, message, now)
+        status["conditions"] = _with_condition(status, type_, reason, conditions, now)
     return {**definition, "status": status}
 
 
 def _prepare_delete(definition: JsonObject, now: str) -> None:
-    """It waits until its objects are gone."""
+    """Set the Terminating condition; it waits until its objects are deleted."""
     finalizers = definition["metadata"].setdefault("finalizers", [])
     if CLEANUP not in finalizers:
         finalizers.append(CLEANUP)
     status = child(definition, "status")
     reason = "InstanceDeletionPending"
-    status["conditions"] = _with_condition(status, "Terminating", reason, _GOING, now)
+    status["conditions"] = _with_condition(status, "Terminating", reason, _TERMINATING, now)
 
 
 def _with_condition(
@@ -96,12 +96,12 @@ def _with_condition(
     conditions: list[JsonObject] = status.get("conditions") or []
     if any(one.get("type") == type_ and one.get("status") == "True" for one in conditions):
         return conditions
-    said = {"reason": reason, "message": message}
-    condition = {"type": type_, "status": "True", "lastTransitionTime": now, **said}
+    texts = {"reason": reason, "message": message}
+    condition = {"type": type_, "status": "True", "lastTransitionTime": now, **texts}
     return [*(one for one in conditions if one.get("type") != type_), condition]
 
 
-DEFINITIONS = Strategy(
+DEFINITIONS = RestStrategy(
     default=_default,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,

@@ -1,4 +1,4 @@
-"""What a pod (or a template of pods) is when its author says nothing about it."""
+"""Defaults of pods and pod templates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def default_pod_spec(spec: JsonObject) -> None:
-    """Fill in a pod's spec, of a pod or of a template."""
+    """Set the defaults of a pod's or a template's spec."""
     fill(
         spec,
         restartPolicy="Always",
@@ -54,7 +54,7 @@ def default_pod_spec(spec: JsonObject) -> None:
 
 
 def default_pod(pod: JsonObject) -> None:
-    """Fill in a pod, and what of a pod is not filled in on its template."""
+    """Set the defaults of a pod, also those that a template does not get."""
     spec = child(pod, "spec")
     default_pod_spec(spec)
     if spec["terminationGracePeriodSeconds"] < 0:
@@ -72,7 +72,7 @@ def default_pod(pod: JsonObject) -> None:
 
 
 def _drop_old_annotations(meta: JsonObject) -> None:
-    """Init containers were annotations once; nobody is to find them there."""
+    """Remove the annotations that init containers once were."""
     annotations = meta.get("annotations")
     if annotations and any(key in annotations for key in _OLD_ANNOTATIONS):
         kept = {key: value for key, value in annotations.items() if key not in _OLD_ANNOTATIONS}
@@ -82,7 +82,7 @@ def _drop_old_annotations(meta: JsonObject) -> None:
 
 
 def default_pod_addresses(status: JsonObject) -> None:
-    """The first of a pod's addresses is its address; if they differ, the one address counts."""
+    """Make podIP the first of podIPs; if they differ, podIP counts."""
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]
@@ -112,7 +112,7 @@ def _default_container(container: JsonObject) -> None:
 
 @lru_cache(1024)
 def _pull_policy(image: str) -> str:
-    """An image that may become another one is pulled each time."""
+    """Return the pull policy: Always for images without a fixed tag."""
     try:
         tag = parse_image(image).with_default_tag().tag
     except InvalidReferenceError:
@@ -126,14 +126,14 @@ def _round_resources(resources: JsonObject) -> None:
 
 
 def _default_requests(resources: JsonObject) -> None:
-    """A container asks for what it is limited to, unless it says otherwise."""
+    """Set requests to the limits unless they are set."""
     limits = resources.get("limits")
     if limits:
         fill(child(resources, "requests"), **limits)
 
 
 def _default_pod_resources(spec: JsonObject, resources: JsonObject) -> None:
-    """A pod as a whole asks for what its containers do, or for what it is limited to."""
+    """Set pod-level requests from the containers' requests or the pod-level limits."""
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     if not requests and not limits:
         return

@@ -1,4 +1,4 @@
-"""Pods: how they begin, the few ways in which they may change, and how their status does."""
+"""Strategy of pods: creation, allowed changes, and status."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode, encode
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod, default_pod_addresses
-from bayplan.embedded.apiserver.strategies.strategy import Now, Part, Strategy, child, items
+from bayplan.embedded.apiserver.strategies.strategy import (
+    Now,
+    RestStrategy,
+    SubresourceStrategy,
+    child,
+    items,
+)
 from bayplan.embedded.apiserver.validation.pods.annotations import (
     APP_ARMOR,
     annotated_profile,
@@ -40,7 +46,7 @@ from bayplan.embedded.apiserver.validation.pods.warnings import name_warnings, s
 
 
 def set_condition(status: JsonObject, condition: JsonObject, now: str) -> None:
-    """Let a condition hold; its time is when it last became something else."""
+    """Set a condition; its transition time changes only with its status."""
     conditions = list(status.get("conditions") or ())
     wanted = {"lastProbeTime": None, "lastTransitionTime": now, **condition}
     for index, one in enumerate(conditions):
@@ -54,8 +60,8 @@ def set_condition(status: JsonObject, condition: JsonObject, now: str) -> None:
     status["conditions"] = conditions
 
 
-def keep_unsaid(new: JsonObject, old: JsonObject) -> None:
-    """Keep what a writer of the status leaves out: the class of service, and generations seen."""
+def keep_omitted_status(new: JsonObject, old: JsonObject) -> None:
+    """Keep the QoS class and observed generations that a status update omits."""
     status, before = new.setdefault("status", {}), old.get("status") or {}
     for name in ("qosClass", "observedGeneration"):
         if not status.get(name) and before.get(name):
@@ -71,7 +77,7 @@ def keep_unsaid(new: JsonObject, old: JsonObject) -> None:
 
 
 def drop_disabled(spec: JsonObject) -> None:
-    """Take out what belongs to features that are off by default in Kubernetes."""
+    """Remove fields of features that are off by default in Kubernetes."""
     spec.pop("schedulingGroup", None)
     for name in CONTAINERS:
         for container in items(spec, name):
@@ -85,7 +91,7 @@ def drop_disabled(spec: JsonObject) -> None:
 
 
 def merge_label_keys(pod: JsonObject) -> None:
-    """Put into selectors what they ask of labels by the values that this pod has."""
+    """Add `matchLabelKeys` with the pod's label values to its selectors."""
     labels = pod["metadata"].get("labels") or {}
     for term in _selecting(pod["spec"]):
         selector = term.get("labelSelector")
@@ -109,7 +115,7 @@ def _selecting(spec: JsonObject) -> Iterator[JsonObject]:
 
 
 def settle_app_armor(pod: JsonObject) -> None:
-    """Let the field say what an old annotation says."""
+    """Set the AppArmor field from the old annotation."""
     annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]
     if (spec.get("os") or {}).get("name") == "windows" or not annotations:
         return
@@ -121,36 +127,36 @@ def settle_app_armor(pod: JsonObject) -> None:
             child(container, "securityContext")["appArmorProfile"] = profile
 
 
-_WORTH_KEEPING = 16 * 1024
-"""Bytes of a spec whose judgement is kept."""
+_MAX_CACHED_BYTES = 16 * 1024
+"""Limit of a spec whose validation is cached, in bytes."""
 
 
-class _Judged(NamedTuple):
-    """What is to be said of a spec, whoever has it."""
+class _SpecResult(NamedTuple):
+    """Problems, QoS class and warnings of a pod's spec."""
 
-    problems: tuple[Cause, ...]
+    problems: tuple[FieldCause, ...]
     qos: str
     warnings: tuple[str, ...]
 
 
 @lru_cache(256)
-def _judged_before(spec: bytes, pod: str) -> _Judged:
-    return _judge(decode(spec), pod)
+def _cached_result(spec: bytes, pod: str) -> _SpecResult:
+    return _validate_spec(decode(spec), pod)
 
 
-def _judge(spec: JsonObject, pod: str) -> _Judged:
+def _validate_spec(spec: JsonObject, pod: str) -> _SpecResult:
     found = [*pod_spec_problems(spec, "spec", pod), *new_pod_problems(spec, "spec")]
-    return _Judged(tuple(found), qos_class(spec), tuple(spec_warnings(spec, {})))
+    return _SpecResult(tuple(found), qos_class(spec), tuple(spec_warnings(spec, {})))
 
 
-def _judged(pod: JsonObject) -> _Judged:
-    """What is to be said of a pod's spec; pods of one template are judged once."""
+def _spec_result(pod: JsonObject) -> _SpecResult:
+    """Return problems and warnings of a pod's spec; pods of one template share them."""
     spec = pod["spec"]
     own = any("ephemeral" in one for one in spec.get("volumes") or ())
     name = pod["metadata"].get("name") or "" if own else ""
     written = encode(spec)
-    keep = len(written) <= _WORTH_KEEPING
-    return _judged_before(written, name) if keep else _judge(spec, name)
+    keep = len(written) <= _MAX_CACHED_BYTES
+    return _cached_result(written, name) if keep else _validate_spec(spec, name)
 
 
 def _prepare_create(pod: JsonObject) -> None:
@@ -158,7 +164,7 @@ def _prepare_create(pod: JsonObject) -> None:
     drop_disabled(spec)
     merge_label_keys(pod)
     settle_app_armor(pod)
-    status: JsonObject = {"phase": "Pending", "qosClass": _judged(pod).qos}
+    status: JsonObject = {"phase": "Pending", "qosClass": _spec_result(pod).qos}
     if spec.get("schedulingGates"):
         status["conditions"] = [
             {
@@ -174,7 +180,7 @@ def _prepare_create(pod: JsonObject) -> None:
 
 
 def _prepare_status(new: JsonObject, old: JsonObject, _: Now) -> None:
-    keep_unsaid(new, old)
+    keep_omitted_status(new, old)
     default_pod_addresses(new["status"])
 
 
@@ -182,21 +188,21 @@ def _prepare_update(new: JsonObject, _: JsonObject) -> None:
     drop_disabled(new["spec"])
 
 
-def _validate(pod: JsonObject) -> list[Cause]:
+def _validate(pod: JsonObject) -> list[FieldCause]:
     annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]
     return [
         *annotation_meanings_problems(annotations, spec, "metadata.annotations"),
         *static_problems(annotations, spec),
-        *_judged(pod).problems,
+        *_spec_result(pod).problems,
     ]
 
 
-def _validate_new(pod: JsonObject) -> list[Cause]:
+def _validate_new(pod: JsonObject) -> list[FieldCause]:
     annotations, spec = pod["metadata"].get("annotations") or {}, pod["spec"]
     return [*creation_problems(spec, "spec"), *profile_match_problems(annotations, spec, "spec")]
 
 
-def _validate_update(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _validate_update(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     annotations, before = (one["metadata"].get("annotations") or {} for one in (new, old))
     return [
         *annotation_change_problems(annotations, before, "metadata.annotations"),
@@ -204,7 +210,7 @@ def _validate_update(new: JsonObject, old: JsonObject) -> list[Cause]:
     ]
 
 
-def _validate_status(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _validate_status(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     annotations, before = (one["metadata"].get("annotations") or {} for one in (new, old))
     found = annotation_change_problems(annotations, before, "metadata.annotations")
     found += annotation_meanings_problems(annotations, new["spec"], "metadata.annotations")
@@ -212,28 +218,28 @@ def _validate_status(new: JsonObject, old: JsonObject) -> list[Cause]:
 
 
 def _warnings(pod: JsonObject, old: JsonObject | None) -> list[str]:
-    """A pod's author is told once, when it is new."""
+    """Return the warnings about a new pod."""
     if old is not None:
         return []
     meta = pod["metadata"]
     annotated = bool(meta.get("annotations"))
-    known = spec_warnings(pod["spec"], meta) if annotated else _judged(pod).warnings
+    known = spec_warnings(pod["spec"], meta) if annotated else _spec_result(pod).warnings
     return [*name_warnings(pod), *known]
 
 
-def _validate_resize(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _validate_resize(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     if is_static(old):
         return static_pod_problem("cannot be resized")
     return [*_validate(new), *resize_problems(new, old)]
 
 
-def _validate_ephemeral(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _validate_ephemeral(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     if is_static(old):
         return static_pod_problem("do not support ephemeral containers")
     return [*_validate(new), *ephemeral_change_problems(new, old)]
 
 
-PODS = Strategy(
+PODS = RestStrategy(
     default=default_pod,
     prepare_create=_prepare_create,
     prepare_update=_prepare_update,
@@ -243,8 +249,8 @@ PODS = Strategy(
     validate_update=_validate_update,
     validate_status=_validate_status,
     parts={
-        "resize": Part(resized, _validate_resize),
-        "ephemeralcontainers": Part(with_ephemeral, _validate_ephemeral),
+        "resize": SubresourceStrategy(resized, _validate_resize),
+        "ephemeralcontainers": SubresourceStrategy(with_ephemeral, _validate_ephemeral),
     },
     warnings=_warnings,
     returns_deleted=True,

@@ -1,9 +1,15 @@
-"""Claims, volumes, storage classes, and what CSI drivers and attachers say."""
+"""Strategies of claims, volumes, storage classes, CSI drivers and attachments."""
 
 from __future__ import annotations
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject
-from bayplan.embedded.apiserver.strategies.strategy import Now, Strategy, child, fill, round_amounts
+from bayplan.embedded.apiserver.strategies.strategy import (
+    Now,
+    RestStrategy,
+    child,
+    fill,
+    round_amounts,
+)
 from bayplan.embedded.apiserver.validation import claims, storage
 from bayplan.embedded.apiserver.validation.volumes import (
     volume_change_problems,
@@ -23,12 +29,12 @@ SOURCES: dict[str, JsonObject] = {
     },
     "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
 }
-"""What the sources of volumes that are older than CSI say when nothing was said."""
+"""Defaults of the in-tree volume sources."""
 _KEPT_BY_STATUS = ("labels", "annotations", "finalizers", "ownerReferences")
 
 
 def default_claim_spec(spec: JsonObject) -> None:
-    """What a claim wants when nothing was said."""
+    """Set the defaults of a claim's spec."""
     fill(spec, volumeMode="Filesystem")
     resources = spec.get("resources") or {}
     for field in ("limits", "requests"):
@@ -56,7 +62,7 @@ def _claim_status(new: JsonObject, _: JsonObject, __: Now) -> None:
 
 
 def _settle_sources(spec: JsonObject, old: JsonObject) -> None:
-    """The two names for what a claim is filled from say the same, and nothing that is not known."""
+    """Set both data source fields alike, without unknown kinds."""
     reference = spec.get("dataSourceRef")
     if reference and reference.get("namespace") and not old.get("dataSourceRef"):
         del spec["dataSourceRef"]
@@ -77,7 +83,7 @@ def _is_known(source: JsonObject) -> bool:
 
 
 def default_volume_spec(spec: JsonObject) -> None:
-    """What a volume is when nothing was said."""
+    """Set the defaults of a volume's spec."""
     for source, defaults in SOURCES.items():
         if spec.get(source) is not None:
             fill(spec[source], **defaults)
@@ -96,7 +102,7 @@ def _new_volume(volume: JsonObject) -> None:
 
 
 def _volume_status(new: JsonObject, old: JsonObject, now: Now) -> None:
-    """A volume says since when it is in its phase."""
+    """Set the last transition time when the phase changes."""
     status, before = child(new, "status"), old.get("status") or {}
     fill(status, phase="Pending")
     since, time = before.get("lastPhaseTransitionTime"), status.get("lastPhaseTransitionTime")
@@ -125,7 +131,7 @@ def _default_driver(driver: JsonObject) -> None:
 
 
 def _changed_driver(new: JsonObject, old: JsonObject) -> None:
-    """Changes are counted from the first one on."""
+    """Count changes in the generation, from the first one on."""
     if new["spec"] != old["spec"]:
         new["metadata"]["generation"] = (old["metadata"].get("generation") or 0) + 1
 
@@ -137,7 +143,7 @@ def _default_attachment(obj: JsonObject) -> None:
 
 
 def _attachment_status(new: JsonObject, old: JsonObject, _: Now) -> None:
-    """An attacher speaks of the attachment, and leaves its metadata alone."""
+    """Keep the metadata in a status update."""
     for field in _KEPT_BY_STATUS:
         if field in old["metadata"]:
             new["metadata"][field] = old["metadata"][field]
@@ -146,7 +152,7 @@ def _attachment_status(new: JsonObject, old: JsonObject, _: Now) -> None:
 
 
 STORAGE = {
-    "persistentvolumeclaims": Strategy(
+    "persistentvolumeclaims": RestStrategy(
         default=_default_claim,
         prepare_create=_new_claim,
         prepare_update=_changed_claim,
@@ -157,7 +163,7 @@ STORAGE = {
         warnings=claims.claim_warnings,
         returns_deleted=True,
     ),
-    "persistentvolumes": Strategy(
+    "persistentvolumes": RestStrategy(
         default=_default_volume,
         prepare_create=_new_volume,
         prepare_status=_volume_status,
@@ -166,19 +172,19 @@ STORAGE = {
         warnings=volume_warnings,
         returns_deleted=True,
     ),
-    "storageclasses.storage.k8s.io": Strategy(
+    "storageclasses.storage.k8s.io": RestStrategy(
         default=_default_class,
         validate=storage.class_problems,
         validate_update=storage.class_change_problems,
         warnings=storage.class_warnings,
         returns_deleted=True,
     ),
-    "volumeattributesclasses.storage.k8s.io": Strategy(
+    "volumeattributesclasses.storage.k8s.io": RestStrategy(
         validate=storage.attributes_class_problems,
         validate_update=storage.attributes_class_change_problems,
         returns_deleted=True,
     ),
-    "csidrivers.storage.k8s.io": Strategy(
+    "csidrivers.storage.k8s.io": RestStrategy(
         default=_default_driver,
         prepare_update=_changed_driver,
         validate=storage.driver_problems,
@@ -186,17 +192,17 @@ STORAGE = {
         warnings=storage.driver_warnings,
         returns_deleted=True,
     ),
-    "csinodes.storage.k8s.io": Strategy(
+    "csinodes.storage.k8s.io": RestStrategy(
         validate=storage.csi_node_problems,
         validate_update=storage.csi_node_change_problems,
         returns_deleted=True,
     ),
-    "csistoragecapacities.storage.k8s.io": Strategy(
+    "csistoragecapacities.storage.k8s.io": RestStrategy(
         validate=storage.capacity_problems,
         validate_update=storage.capacity_change_problems,
         warnings=storage.capacity_warnings,
     ),
-    "volumeattachments.storage.k8s.io": Strategy(
+    "volumeattachments.storage.k8s.io": RestStrategy(
         default=_default_attachment,
         prepare_status=_attachment_status,
         validate=storage.attachment_problems,

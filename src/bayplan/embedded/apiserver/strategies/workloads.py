@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs and disruption budgets."""
+"""Strategies of Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs and PDBs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.strategies.poddefaults import default_pod_spec
 from bayplan.embedded.apiserver.strategies.pods import drop_disabled
-from bayplan.embedded.apiserver.strategies.strategy import Strategy, child, fill, items
+from bayplan.embedded.apiserver.strategies.strategy import RestStrategy, child, fill, items
 from bayplan.embedded.apiserver.validation.claims import claim_spec_warnings
 from bayplan.embedded.apiserver.validation.names import dns_label, path_segment
 from bayplan.embedded.apiserver.validation.pods.warnings import template_warnings
@@ -113,7 +113,7 @@ def _default_cron_job(obj: JsonObject) -> None:
         successfulJobsHistoryLimit=3,
         failedJobsHistoryLimit=1,
     )
-    # Its Jobs get the defaults of Jobs when they are made.
+    # Its Jobs get the defaults of Jobs when they are created.
     job = child(child(spec, "jobTemplate"), "spec")
     _default_patterns(job)
     _default_template(job)
@@ -133,7 +133,7 @@ def _controller(obj: JsonObject) -> None:
 
 
 def _new_stateful_set(stateful_set: JsonObject) -> None:
-    """How many pods may be missing in a rollout is behind a gate that is off."""
+    """Remove `maxUnavailable`, whose feature gate is off."""
     strategy = stateful_set["spec"]["updateStrategy"]
     (strategy.get("rollingUpdate") or {}).pop("maxUnavailable", None)
 
@@ -149,14 +149,18 @@ def _new_daemon_set(daemon_set: JsonObject) -> None:
 
 
 def _changed_daemon_set(new: JsonObject, old: JsonObject) -> None:
-    """The number of its template is the server's, whatever a client says of it."""
+    """Keep the server-owned template generation."""
     changed = new["spec"].get("template") != old["spec"].get("template")
     _count_template(new, _template_generation(old) + changed)
 
 
 def _template_generation(daemon_set: JsonObject) -> int:
-    said = (daemon_set["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 19 else 0
+    annotation = (daemon_set["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "")
+    return (
+        int(annotation)
+        if annotation.isascii() and annotation.isdigit() and len(annotation) < 19
+        else 0
+    )
 
 
 def _count_template(daemon_set: JsonObject, number: int) -> None:
@@ -164,7 +168,7 @@ def _count_template(daemon_set: JsonObject, number: int) -> None:
 
 
 def _new_job(job: JsonObject) -> None:
-    """A job finds its pods by labels that nobody else can have."""
+    """Set the generated selector and labels of a job."""
     spec, meta = job["spec"], job["metadata"]
     if not spec.get("manualSelector"):
         labels = child(child(child(spec, "template"), "metadata"), "labels")
@@ -176,14 +180,14 @@ def _new_job(job: JsonObject) -> None:
 
 
 def _label_job(job: JsonObject, _old: JsonObject | None = None) -> None:
-    """A job without labels has those of its pods."""
+    """Copy the template's labels to a job without labels."""
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     if labels and not job["metadata"].get("labels"):
         job["metadata"]["labels"] = dict(labels)
 
 
 def _template_warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
-    """What to tell of the template of pods, when it is new or something has changed."""
+    """Return the warnings about a pod template that is new or changed."""
     if old is not None and obj["spec"] == old["spec"]:
         return []
     return template_warnings(obj["spec"]["template"], "spec.template")
@@ -194,7 +198,7 @@ def _warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
 
 
 def _name_warnings(obj: JsonObject, old: JsonObject | None) -> list[str]:
-    """Pods are named after their workload, and a host is named after its pod."""
+    """Warn about names that make invalid host names of pods."""
     problems = [] if old is not None else dns_label(obj["metadata"].get("name") or "")
     if not problems:
         return []
@@ -239,21 +243,21 @@ def _stateful_set_warnings(stateful_set: JsonObject, old: JsonObject | None) -> 
 
 
 WORKLOADS = {
-    "deployments.apps": Strategy(
+    "deployments.apps": RestStrategy(
         default=_defaults(_deployment),
         validate=rollouts.deployment_problems,
         validate_update=rollouts.selector_change_problems,
         validate_status=templates.deployment_status_problems,
         warnings=_warnings,
     ),
-    "replicasets.apps": Strategy(
+    "replicasets.apps": RestStrategy(
         default=_defaults(_replica_set),
         validate=rollouts.replica_set_problems,
         validate_update=rollouts.selector_change_problems,
         validate_status=templates.replica_set_status_problems,
         warnings=_warnings,
     ),
-    "statefulsets.apps": Strategy(
+    "statefulsets.apps": RestStrategy(
         name_rule=dns_label,
         default=_defaults(_stateful_set),
         prepare_create=_new_stateful_set,
@@ -264,7 +268,7 @@ WORKLOADS = {
         validate_status=templates.stateful_set_status_problems,
         warnings=_stateful_set_warnings,
     ),
-    "daemonsets.apps": Strategy(
+    "daemonsets.apps": RestStrategy(
         default=_defaults(_daemon_set),
         prepare_create=_new_daemon_set,
         prepare_update=_changed_daemon_set,
@@ -273,18 +277,18 @@ WORKLOADS = {
         validate_status=templates.daemon_set_status_problems,
         warnings=_template_warnings,
     ),
-    "replicationcontrollers": Strategy(
+    "replicationcontrollers": RestStrategy(
         orphans=True,
         default=_controller,
         validate=rollouts.controller_problems,
         validate_status=templates.replica_set_status_problems,
         warnings=_warnings,
     ),
-    "controllerrevisions.apps": Strategy(
+    "controllerrevisions.apps": RestStrategy(
         validate=rollouts.revision_problems,
         validate_update=rollouts.revision_change_problems,
     ),
-    "jobs.batch": Strategy(
+    "jobs.batch": RestStrategy(
         default=_defaults(_job),
         prepare_create=_new_job,
         prepare_update=_label_job,
@@ -294,14 +298,14 @@ WORKLOADS = {
         validate_status=job_status_problems,
         warnings=_job_warnings,
     ),
-    "cronjobs.batch": Strategy(
+    "cronjobs.batch": RestStrategy(
         default=_default_cron_job,
         validate=cron_job_problems,
         validate_new=new_cron_job_problems,
         validate_update=cron_job_change_problems,
         warnings=_cron_job_warnings,
     ),
-    "poddisruptionbudgets.policy": Strategy(
+    "poddisruptionbudgets.policy": RestStrategy(
         name_rule=path_segment,
         validate=rollouts.budget_problems,
         validate_status=rollouts.budget_status_problems,

@@ -1,1 +1,1 @@
-"""Objects as `kubectl get` shows them: columns and cells."""
+"""Tables of objects for `kubectl get`."""

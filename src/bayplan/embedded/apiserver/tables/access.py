@@ -1,4 +1,4 @@
-"""The columns of RBAC, webhooks, endpoints, quotas, ingresses, policies and autoscalers of pods."""
+"""Columns of RBAC, webhooks, endpoints, quotas, ingresses, network policies and HPAs."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ POD_TEMPLATE = (
 
 
 _UNKNOWN, _UNSET = "<unknown>", "<unset>"
-_MOST_TARGETS = 2
+_MAX_TARGETS = 2
 
 
 def _spec(obj: JsonObject) -> JsonObject:
@@ -167,13 +167,13 @@ def _target(metric: JsonObject, current: JsonObject) -> str:
 def _targets(autoscaler: JsonObject) -> str:
     metrics = _spec(autoscaler).get("metrics") or []
     current = _status(autoscaler).get("currentMetrics") or []
-    told = [
+    targets = [
         _target(metric, current[index] if index < len(current) else {})
         for index, metric in enumerate(metrics)
     ]
-    more = len(told) - _MOST_TARGETS
-    shown = ", ".join(told[:_MOST_TARGETS]) + (f" + {more} more..." if more > 0 else "")
-    return shown if told else NONE
+    more = len(targets) - _MAX_TARGETS
+    shown = ", ".join(targets[:_MAX_TARGETS]) + (f" + {more} more..." if more > 0 else "")
+    return shown if targets else NONE
 
 
 def _reference(autoscaler: JsonObject) -> str:

@@ -1,4 +1,4 @@
-"""The columns of nodes, volumes, services and the rest."""
+"""Columns of nodes, volumes, services and other kinds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _status(obj: JsonObject) -> JsonObject:
 
 
 def node_status(node: JsonObject) -> str:
-    """Ready, NotReady or Unknown; and whether pods are kept away."""
+    """Return Ready, NotReady or Unknown, and whether the node is cordoned."""
     word = "Unknown"
     for condition in _status(node).get("conditions") or ():
         if condition.get("type") == "Ready":

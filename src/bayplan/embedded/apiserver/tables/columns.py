@@ -1,4 +1,4 @@
-"""A column of a table: its name, how its cell is read from an object, and how it is written."""
+"""A column of a table: its name, its cell, and JSON paths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NONE = "<none>"
 
 
 def parse_time(text: JsonValue) -> datetime | None:
-    """A timestamp, if it is one."""
+    """Return a timestamp, or None if it is invalid."""
     if not isinstance(text, str):
         return None
     try:
@@ -28,7 +28,7 @@ def parse_time(text: JsonValue) -> datetime | None:
 
 
 def age(since: JsonValue, now: datetime) -> str:
-    """How long ago, as kubectl says it: 5s, 3m20s, 4h, 12d."""
+    """Return the age as kubectl prints it: 5s, 3m20s, 4h, 12d."""
     moment = parse_time(since)
     if moment is None:
         return "<unknown>"
@@ -37,7 +37,7 @@ def age(since: JsonValue, now: datetime) -> str:
 
 
 def duration(seconds: int) -> str:
-    """A duration in at most two units, the coarser the longer it is."""
+    """Return a duration in at most two units."""
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     steps = (
         (seconds < 120, f"{seconds}s"),
@@ -57,19 +57,19 @@ def _pair(large: int, large_unit: str, small: int, small_unit: str) -> str:
 
 
 def joined(values: Iterable[JsonValue]) -> str:
-    """Values with commas between them."""
+    """Return values joined by commas."""
     return ",".join(str(value) for value in values) or NONE
 
 
 def labels(selector: JsonObject | None) -> str:
-    """A selector or a set of labels as `a=b,c=d`."""
+    """Return a selector or labels as `a=b,c=d`."""
     selector = selector or {}
     pairs = selector.get("matchLabels", {} if "matchExpressions" in selector else selector) or {}
     return joined(f"{key}={value}" for key, value in pairs.items())
 
 
 def template_images(obj: JsonObject) -> tuple[str, str]:
-    """The names and the images of a workload's containers."""
+    """Return the names and the images of a workload's containers."""
     pod = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     containers = pod.get("containers") or []
     return (
@@ -93,7 +93,7 @@ class Column:
     description: str = ""
 
     def definition(self, storage: str = "") -> JsonObject:
-        """The column as the Table of a kind describes it."""
+        """Return the column definition for a Table of a kind."""
         return {
             "name": self.name,
             "type": self.type,
@@ -104,21 +104,21 @@ class Column:
 
 
 def described(storage: str, name: str) -> str:
-    """What a column of a kind is about, as `kubectl` could explain it."""
+    """Return the description of a column of a kind."""
     known = _descriptions()
     return known.get((storage, name)) or known.get(("*", name), "")
 
 
 @cache
 def _descriptions() -> dict[tuple[str, str], str]:
-    """By kind and column, from the file beside this module; `*` stands for any kind."""
+    """Read the descriptions by kind and column; `*` stands for any kind."""
     found: dict[tuple[str, str], str] = {}
     storage = ""
     text = resources.files(__package__).joinpath("descriptions.txt").read_text("utf-8")
     for line in text.splitlines():
         if line.startswith(" "):
-            name, _, told = line[1:].partition("\t")
-            found[storage, name] = json.loads(f'"{told}"')
+            name, _, message = line[1:].partition("\t")
+            found[storage, name] = json.loads(f'"{message}"')
         else:
             storage = line
     return found
@@ -127,7 +127,7 @@ def _descriptions() -> dict[tuple[str, str], str]:
 def column(
     name: str, read: Callable[[JsonObject], JsonValue], *, wide: bool = False, type_: str = "string"
 ) -> Column:
-    """A column that needs only the object."""
+    """Return a column whose cell needs only the object."""
     return Column(name, lambda obj, _: read(obj), type_, priority=1 if wide else 0)
 
 
@@ -144,8 +144,8 @@ _STEP = re.compile(
 )
 
 
-class Step(NamedTuple):
-    """One step of a path: a name, an index, all, or those whose key has a value."""
+class JsonPathStep(NamedTuple):
+    """One step of a JSON path: a name, an index, all, or a filter."""
 
     name: str | None = None
     place: int | None = None
@@ -154,26 +154,26 @@ class Step(NamedTuple):
 
 
 @lru_cache(1024)
-def parse(path: str) -> tuple[Step, ...]:
-    """A path's steps; an unreadable rest is ignored."""
+def parse(path: str) -> tuple[JsonPathStep, ...]:
+    """Return a path's steps; an invalid rest is ignored."""
     return tuple(_step(found) for found in _STEP.finditer(path.strip("{}")))
 
 
-def _step(found: re.Match[str]) -> Step:
+def _step(found: re.Match[str]) -> JsonPathStep:
     name = found["name"] or found["quoted"]
     if name is not None:
-        return Step(name=re.sub(r"\\(.)", r"\1", name))
+        return JsonPathStep(name=re.sub(r"\\(.)", r"\1", name))
     if found["index"] is not None:
-        return Step(place=int(found["index"]))
-    return Step(key=found["key"], value=found["value"] or "")
+        return JsonPathStep(place=int(found["index"]))
+    return JsonPathStep(key=found["key"], value=found["value"] or "")
 
 
 def read(obj: JsonObject, path: str) -> JsonValue:
-    """The value at a path: the first of several, None if there is none."""
+    """Return the value at a path: the first of several, or None."""
     return next(_walk(obj, parse(path)), None)
 
 
-def _walk(value: JsonValue, steps: tuple[Step, ...]) -> Iterator[JsonValue]:
+def _walk(value: JsonValue, steps: tuple[JsonPathStep, ...]) -> Iterator[JsonValue]:
     if not steps:
         yield value
         return
@@ -181,7 +181,7 @@ def _walk(value: JsonValue, steps: tuple[Step, ...]) -> Iterator[JsonValue]:
         yield from _walk(inner, steps[1:])
 
 
-def _children(value: JsonValue, step: Step) -> list[JsonValue]:
+def _children(value: JsonValue, step: JsonPathStep) -> list[JsonValue]:
     if step.name is not None:
         return [value[step.name]] if isinstance(value, dict) and step.name in value else []
     if not isinstance(value, list):

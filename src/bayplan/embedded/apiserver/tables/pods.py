@@ -1,4 +1,4 @@
-"""The columns of pods: what of a pod is up, and in one word how it is."""
+"""Columns of pods: readiness, status, restarts."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _is_true(pod: JsonObject, kind: str) -> bool:
 
 @dataclass(slots=True)
 class _Restarts:
-    """How often containers began anew, and when the last of them had ended."""
+    """Restart count of the containers, and the time of the last restart."""
 
     count: int = 0
     last: str = ""
 
     def note(self, container: JsonObject) -> None:
-        """Count a container's."""
+        """Add a container."""
         self.count += container.get("restartCount") or 0
         ended = (container.get("lastState") or {}).get("terminated") or {}
         self.last = max(self.last, ended.get("finishedAt") or "")
 
-    def written(self, now: datetime) -> str:
-        """As a cell."""
+    def cell(self, now: datetime) -> str:
+        """Return the cell."""
         ago = f" ({age(self.last, now)} ago)" if self.count and self.last else ""
         return f"{self.count}{ago}"
 
@@ -52,7 +52,7 @@ def _ending(ended: JsonObject) -> str:
 
 
 class PodView:
-    """What a pod's row says."""
+    """The row of a pod."""
 
     def __init__(self, pod: JsonObject) -> None:
         status, spec = _status(pod), _spec(pod)
@@ -74,11 +74,11 @@ class PodView:
 
     @property
     def ready(self) -> str:
-        """Ready containers of all."""
+        """Return the number of ready containers and of all."""
         return f"{self._up}/{self._total}"
 
     def _begin(self, staying: _Restarts) -> bool:
-        """Look at containers that come first; says whether the pod still waits for one."""
+        """Process init containers; returns whether the pod still waits for one."""
         for index, one in enumerate(_status(self._pod).get("initContainerStatuses") or ()):
             self.restarts.note(one)
             stays = one.get("name") in self._staying
@@ -102,7 +102,7 @@ class PodView:
         return False
 
     def _go_on(self) -> None:
-        """Look at the containers that are the pod."""
+        """Process the regular containers."""
         running, failure = False, ""
         for one in reversed(_status(self._pod).get("containerStatuses") or ()):
             self.restarts.note(one)
@@ -149,7 +149,7 @@ def _gates(pod: JsonObject) -> str:
 
 
 def pod_conditions(pod: JsonObject) -> list[JsonObject]:
-    """What a row says of a pod beside its cells: that it is over."""
+    """Return the conditions of a pod's row: whether it has ended."""
     phase = _status(pod).get("phase")
     if phase not in _OVER:
         return []
@@ -160,7 +160,7 @@ POD = (
     NAME,
     column("Ready", lambda pod: PodView(pod).ready),
     column("Status", lambda pod: PodView(pod).word),
-    Column("Restarts", lambda pod, now: PodView(pod).restarts.written(now)),
+    Column("Restarts", lambda pod, now: PodView(pod).restarts.cell(now)),
     AGE,
     column("IP", _address, wide=True),
     column("Node", lambda pod: _spec(pod).get("nodeName") or NONE, wide=True),

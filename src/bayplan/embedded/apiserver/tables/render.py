@@ -1,4 +1,4 @@
-"""Tables: the columns that a kind has, and its objects as rows."""
+"""Tables: the columns of a kind, and its objects as rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
-from bayplan.embedded.apiserver.kinds.model import Kind, PrinterColumn
+from bayplan.embedded.apiserver.kinds.model import PrinterColumn, ServedKind
 from bayplan.embedded.apiserver.tables import access, cluster, pods, workloads
 from bayplan.embedded.apiserver.tables.columns import AGE, NAME, Column, age, read
 
@@ -57,8 +57,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 
 
-def columns_of(kind: Kind) -> tuple[Column, ...]:
-    """The columns of a kind."""
+def columns_of(kind: ServedKind) -> tuple[Column, ...]:
+    """Return the columns of a kind."""
     if kind.custom is not None and kind.custom.columns:
         return (NAME, *map(_custom, kind.custom.columns))
     if kind.custom is not None:
@@ -76,12 +76,14 @@ def _custom(printer: PrinterColumn) -> Column:
         return value
 
     path = f"Custom resource definition column (in JSONPath format): {printer.path}"
-    told = printer.description or path
-    return Column(printer.name, cell, printer.type, printer.format, printer.priority, told)
+    description = printer.description or path
+    return Column(printer.name, cell, printer.type, printer.format, printer.priority, description)
 
 
-def table(kind: Kind, objects: Iterable[JsonObject], now: datetime, include: str) -> JsonObject:
-    """Objects as a Table; `include` says how much of each object goes with its row."""
+def table(
+    kind: ServedKind, objects: Iterable[JsonObject], now: datetime, include: str
+) -> JsonObject:
+    """Return objects as a Table; `include` selects how much of each object a row has."""
     columns = columns_of(kind)
     return {
         "kind": "Table",
@@ -93,13 +95,13 @@ def table(kind: Kind, objects: Iterable[JsonObject], now: datetime, include: str
     }
 
 
-def _conditions(kind: Kind, obj: JsonObject) -> JsonObject:
+def _conditions(kind: ServedKind, obj: JsonObject) -> JsonObject:
     found = pods.pod_conditions(obj) if kind.storage == "pods" else []
     return {"conditions": found} if found else {}
 
 
-def _no_rows(kind: Kind) -> list[JsonObject] | None:
-    """A kind without a table of its own says nothing where it has no rows."""
+def _no_rows(kind: ServedKind) -> list[JsonObject] | None:
+    """Return an empty Table of a kind without own columns."""
     return None if COLUMNS.get(kind.storage) is access.CREATED_AT else []
 
 
@@ -113,7 +115,7 @@ def _row(columns: tuple[Column, ...], obj: JsonObject, now: datetime, include: s
 
 
 def _safe_cell(column: Column, obj: JsonObject, now: datetime) -> JsonValue:
-    """A cell; an object of an odd shape must not hide all the others."""
+    """Return a cell; an object of unexpected form must not break the table."""
     try:
         return column.cell(obj, now)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -121,7 +123,7 @@ def _safe_cell(column: Column, obj: JsonObject, now: datetime) -> JsonValue:
 
 
 def partial(obj: JsonObject, api_version: str = "meta.k8s.io/v1") -> JsonObject:
-    """An object's metadata alone."""
+    """Return an object as PartialObjectMetadata."""
     return {
         "kind": "PartialObjectMetadata",
         "apiVersion": api_version,

@@ -1,4 +1,4 @@
-"""The columns of what makes pods."""
+"""Columns of workloads."""
 
 from __future__ import annotations
 

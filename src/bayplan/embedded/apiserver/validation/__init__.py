@@ -1,1 +1,1 @@
-"""What may stand in a field: the words of refusals, and which names are well formed."""
+"""Validation of fields, with kube-apiserver's messages."""

@@ -1,4 +1,4 @@
-"""IP addresses, as strictly as Kubernetes takes them, and the ranges that nodes have for pods."""
+"""IP addresses and CIDRs, as strictly as Kubernetes validates them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.validation.causes import bad_value, internal
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -17,7 +17,7 @@ _SHAPE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def parse_address(text: str) -> Address | None:
-    """An address, also one with zeros before its numbers, as old Go took it."""
+    """Parse an address, also one with leading zeros, as old Go did."""
     try:
         if "." in text:
             head, colon, tail = text.rpartition(":")
@@ -32,8 +32,8 @@ def _plain(address: Address) -> Address:
     return address if mapped is None else mapped
 
 
-def address_problems(text: str, at: str, kept: Sequence[str] = ()) -> list[Cause]:
-    """What is wrong with an address; what was there before may stay."""
+def address_problems(text: str, at: str, kept: Sequence[str] = ()) -> list[FieldCause]:
+    """Return the problems of an address; existing ones are accepted."""
     if text in kept:
         return []
     address = parse_address(text)
@@ -55,13 +55,13 @@ def _is_strict(text: str) -> bool:
 
 
 def is_dual_stack(addresses: Sequence[str]) -> bool:
-    """Whether there are addresses of both families."""
+    """Return whether there are addresses of both families."""
     parsed = [parse_address(one) for one in addresses]
     return {_plain(one).version for one in parsed if one is not None} == {4, 6}
 
 
 def address_warnings(text: str, at: str) -> list[str]:
-    """What should be written otherwise."""
+    """Return the warnings about an address that is not in canonical form."""
     address = parse_address(text)
     if address is None:
         return []
@@ -80,7 +80,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class _Range(NamedTuple):
-    """A range as it was written."""
+    """A CIDR as it was written."""
 
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
     network: Network
@@ -99,19 +99,19 @@ def _read(text: str) -> _Range | None:
     return _Range(found.ip, found.network)
 
 
-def cidr_problems(text: str, field: str) -> list[Cause]:
-    """What is wrong with a range of addresses, by the rules for fields that were once lax."""
+def cidr_problems(text: str, field: str) -> list[FieldCause]:
+    """Return the problems of a CIDR, by the rules for fields that were once lax."""
     found = _read(text)
-    why = ""
+    detail = ""
     if found is None:
-        why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+        detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
     elif _has_leading_zeros(text):
-        why = "must not have leading 0s in IP or prefix length"
+        detail = "must not have leading 0s in IP or prefix length"
     elif getattr(found.address, "ipv4_mapped", None) is not None:
-        why = "must not have an IPv4-mapped IPv6 address"
+        detail = "must not have an IPv4-mapped IPv6 address"
     elif found.address != found.network.network_address:
-        why = "must not have bits set beyond the prefix length"
-    return [bad_value(field, text, why)] if why else []
+        detail = "must not have bits set beyond the prefix length"
+    return [bad_value(field, text, detail)] if detail else []
 
 
 def _has_leading_zeros(text: str) -> bool:
@@ -120,26 +120,26 @@ def _has_leading_zeros(text: str) -> bool:
     return lax or (len(bits) > 1 and bits.startswith("0"))
 
 
-def dual_stack_problems(texts: list[str], field: str) -> list[Cause]:
+def dual_stack_problems(texts: list[str], field: str) -> list[FieldCause]:
     """Several ranges must be two, one of each family."""
-    ranges, found = [_read(text) for text in texts], list[Cause]()
+    ranges, found = [_read(text) for text in texts], list[FieldCause]()
     for index, (text, one) in enumerate(zip(texts, ranges, strict=True)):
         if one is None:
-            why = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {text})"
-            said = f"invalid PodCIDRs. failed to check with dual stack with error:{why}"
-            found.append(internal(field, said))
+            detail = f"invalid CIDR[{index}]: <nil> (invalid CIDR address: {text})"
+            message = f"invalid PodCIDRs. failed to check with dual stack with error:{detail}"
+            found.append(internal(field, message))
             break
     families = {one.network.version for one in ranges if one is not None}
     if None in ranges or len(families) < 2 or len(texts) > 2:
-        why = "may specify no more than one CIDR for each IP family"
-        found.append(bad_value(field, texts, why))
+        detail = "may specify no more than one CIDR for each IP family"
+        found.append(bad_value(field, texts, detail))
     return found
 
 
 def cidr_warnings(text: str, field: str) -> list[str]:
-    """A range that is not written as it should be."""
+    """Return the warnings about a CIDR that is not in canonical form."""
     found = _read(text)
     if found is None or found.network.version == 4 or str(found.network) == text:
         return []
-    why = f'should be in RFC 5952 canonical format ("{found.network}")'
-    return [f'{field}: IPv6 CIDR value "{text}" {why}']
+    detail = f'should be in RFC 5952 canonical format ("{found.network}")'
+    return [f'{field}: IPv6 CIDR value "{text}" {detail}']

@@ -1,8 +1,8 @@
-"""What is wrong with a claim of a volume, and with a change of one."""
+"""Validation of persistent volume claims."""
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import difference
 from bayplan.embedded.apiserver.validation.causes import (
@@ -48,17 +48,19 @@ _FROZEN = (
 _SIZE = "spec.resources.requests.storage"
 
 
-def claim_problems(claim: JsonObject) -> list[Cause]:
-    """What is wrong with a claim."""
+def claim_problems(claim: JsonObject) -> list[FieldCause]:
+    """Return the problems of a claim."""
     return claim_spec_problems(claim["spec"], "spec")
 
 
-def claim_spec_problems(spec: JsonObject, field: str, old: JsonObject | None = None) -> list[Cause]:
-    """What is wrong with a claim's spec, also of one that is still to be made from a template."""
-    modes, found = spec.get("accessModes") or [], list[Cause]()
+def claim_spec_problems(
+    spec: JsonObject, field: str, old: JsonObject | None = None
+) -> list[FieldCause]:
+    """Return the problems of a claim's spec, also of a claim template's."""
+    modes, found = spec.get("accessModes") or [], list[FieldCause]()
     if not modes:
-        why = "at least 1 access mode is required"
-        found.append(required(f"{field}.accessModes", why))
+        detail = "at least 1 access mode is required"
+        found.append(required(f"{field}.accessModes", detail))
     found += selector_problems(spec.get("selector"), f"{field}.selector")
     found += access_mode_problems(modes, f"{field}.accessModes")
     found += _size_problems(_size(spec), f"{field}.resources[storage]")
@@ -79,18 +81,18 @@ def _size(spec: JsonObject) -> str | None:
     return found
 
 
-def _size_problems(size: str | None, field: str) -> list[Cause]:
+def _size_problems(size: str | None, field: str) -> list[FieldCause]:
     return [required(field)] if size is None else not_positive(size, field)
 
 
 def _has_group(spec: JsonObject) -> bool:
-    """Whether a claim came through with a group that nobody has to look at again."""
+    """Return whether a data source has an API group."""
     sources = (spec.get(name) or {} for name in ("dataSource", "dataSourceRef"))
     return any(source.get("apiGroup") is not None for source in sources)
 
 
-def _data_source_problems(spec: JsonObject, field: str, *, known: bool) -> list[Cause]:
-    found: list[Cause] = []
+def _data_source_problems(spec: JsonObject, field: str, *, known: bool) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for name in ("dataSource", "dataSourceRef"):
         if (source := spec.get(name)) is not None:
             found += _reference_problems(source, f"{field}.{name}", known=known)
@@ -98,19 +100,19 @@ def _data_source_problems(spec: JsonObject, field: str, *, known: bool) -> list[
     if source is None or not reference:
         return found
     if reference.get("namespace"):
-        why = "may not be specified when dataSourceRef.namespace is specified"
-        return [*found, bad_value(field, {}, why)]
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        return [*found, bad_value(field, {}, detail)]
     if any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
         found.append(bad_value(field, {}, "must match dataSourceRef"))
     return found
 
 
-def _reference_problems(source: JsonObject, field: str, *, known: bool) -> list[Cause]:
+def _reference_problems(source: JsonObject, field: str, *, known: bool) -> list[FieldCause]:
     found = [required(f"{field}.{name}") for name in ("name", "kind") if not source.get(name)]
     group, kind = source.get("apiGroup") or "", source.get("kind") or ""
     if not group and kind != "PersistentVolumeClaim":
-        why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-        found.append(bad_value(field, kind, why))
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        found.append(bad_value(field, kind, detail))
     if group and not known:
         found += name_problems(subdomain, group, f"{field}.apiGroup")
     if source.get("namespace"):
@@ -118,8 +120,8 @@ def _reference_problems(source: JsonObject, field: str, *, known: bool) -> list[
     return found
 
 
-def claim_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a claim must stay as it was."""
+def claim_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a claim: immutable fields."""
     before, after = dict(old["spec"]), dict(new["spec"])
     found = _class_change_problems(new, old)
     _allow_changes(new, old, before, after)
@@ -138,7 +140,7 @@ def _annotated_class(claim: JsonObject) -> str | None:
 
 
 def _moves_class(new: JsonObject, old: JsonObject) -> bool:
-    """Whether the class goes from the annotation, where it once stood, into the spec."""
+    """Return whether the class moves from the old annotation into the spec."""
     annotated = _annotated_class(old)
     return (
         annotated is not None
@@ -148,7 +150,7 @@ def _moves_class(new: JsonObject, old: JsonObject) -> bool:
     )
 
 
-def _class_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _class_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     after = _annotated_class(new) or ""
     if _moves_class(new, old) or after == (_annotated_class(old) or ""):
         return []
@@ -156,7 +158,7 @@ def _class_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
 
 
 def _allow_changes(new: JsonObject, old: JsonObject, before: JsonObject, after: JsonObject) -> None:
-    """Take out of two specs what may differ."""
+    """Remove from two specs the fields that may differ."""
     if not before.get("volumeName"):
         before["volumeName"] = after.get("volumeName")
         _drop_absent(before, "volumeName")
@@ -179,8 +181,8 @@ def _drop_absent(spec: JsonObject, name: str) -> None:
         spec.pop(name, None)
 
 
-def _shrink_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """A claim may ask for less than before, but not for less than it has got."""
+def _shrink_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse a request below the claim's actual capacity."""
     before, after = (quantity.parse(_size(one["spec"]) or "0") for one in (old, new))
     got = ((old.get("status") or {}).get("capacity") or {}).get("storage") or "0"
     if after < before and after <= quantity.parse(got):
@@ -188,20 +190,20 @@ def _shrink_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     return []
 
 
-def _attribute_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _attribute_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     name = "volumeAttributesClassName"
     after, current = new["spec"].get(name), "status.currentVolumeAttributesClassName"
     applied = (old.get("status") or {}).get("currentVolumeAttributesClassName") is not None
     if after == old["spec"].get(name) or not applied or after:
         return []
     to = "nil" if after is None else "empty string"
-    why = f"update to {to} is forbidden when {current} is not nil"
-    return [forbidden_field(f"spec.{name}", why)]
+    detail = f"update to {to} is forbidden when {current} is not nil"
+    return [forbidden_field(f"spec.{name}", detail)]
 
 
-def claim_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
-    """What is wrong with what controllers say of a claim."""
-    status, found = new.get("status") or {}, list[Cause]()
+def claim_status_problems(new: JsonObject, _: JsonObject) -> list[FieldCause]:
+    """Return the problems of a claim's status."""
+    status, found = new.get("status") or {}, list[FieldCause]()
     if not new["spec"].get("accessModes"):
         found.append(required("Spec.accessModes"))
     for name, amount in (status.get("capacity") or {}).items():
@@ -221,7 +223,7 @@ def claim_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
     return found
 
 
-def _resource_problems(name: str, field: str) -> list[Cause]:
+def _resource_problems(name: str, field: str) -> list[FieldCause]:
     found = name_problems(qualified_name, name, field)
     if found or name == "storage" or not is_native(name):
         return found
@@ -229,7 +231,7 @@ def _resource_problems(name: str, field: str) -> list[Cause]:
 
 
 def claim_warnings(claim: JsonObject, _: JsonObject | None) -> list[str]:
-    """What of a claim nobody should use now, or will not be as it is written."""
+    """Return the warnings about deprecated annotations and fractional sizes of a claim."""
     found = []
     if _annotated_class(claim) is not None:
         found.append(f"metadata.annotations[{OLD_CLASS}]: {CLASS_ADVICE}")
@@ -237,7 +239,7 @@ def claim_warnings(claim: JsonObject, _: JsonObject | None) -> list[str]:
 
 
 def claim_spec_warnings(spec: JsonObject, field: str) -> list[str]:
-    """Sizes of a claim that are not whole bytes."""
+    """Return the warnings about sizes that are not whole bytes."""
     resources = spec.get("resources") or {}
     return [
         f'{field}.resources.{name}[storage]: fractional byte value "{resources[name]["storage"]}" '

@@ -1,11 +1,11 @@
-"""What is wrong with the conditions of a status, of the kind that is the same everywhere."""
+"""Validation of metav1.Condition lists."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -23,9 +23,9 @@ _REASON_LENGTH = 1024
 _MESSAGE_LENGTH = 32 * 1024
 
 
-def condition_problems(conditions: Iterable[JsonObject], field: str) -> list[Cause]:
-    """What is wrong with conditions, each type of which may be there once."""
-    found: list[Cause] = []
+def condition_problems(conditions: Iterable[JsonObject], field: str) -> list[FieldCause]:
+    """Return the problems of conditions, of which each type may occur once."""
+    found: list[FieldCause] = []
     seen: set[str] = set()
     for index, condition in enumerate(conditions):
         place, type_ = f"{field}[{index}]", condition.get("type") or ""
@@ -36,7 +36,7 @@ def condition_problems(conditions: Iterable[JsonObject], field: str) -> list[Cau
     return found
 
 
-def _problems(condition: JsonObject, type_: str, place: str) -> list[Cause]:
+def _problems(condition: JsonObject, type_: str, place: str) -> list[FieldCause]:
     found = name_problems(qualified_name, type_, f"{place}.type")
     if condition.get("status") not in _STATUSES:
         status = condition.get("status") or ""
@@ -52,16 +52,18 @@ def _problems(condition: JsonObject, type_: str, place: str) -> list[Cause]:
     return found
 
 
-def _reason_problems(reason: str, place: str) -> list[Cause]:
+def _reason_problems(reason: str, place: str) -> list[FieldCause]:
     if not reason:
         return [required(place)]
     found = []
     if not re.fullmatch(_REASON, reason):
-        why = "a condition reason must start with alphabetic character, optionally followed by a "
-        why += "string of alphanumeric characters or '_,:', and must end with an alphanumeric "
-        why += "character or '_'"
+        detail = (
+            "a condition reason must start with alphabetic character, optionally followed by a "
+        )
+        detail += "string of alphanumeric characters or '_,:', and must end with an alphanumeric "
+        detail += "character or '_'"
         examples = ("my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")
-        found.append(bad_value(place, reason, unmatched(why, _REASON, *examples)))
+        found.append(bad_value(place, reason, unmatched(detail, _REASON, *examples)))
     if len(reason.encode()) > _REASON_LENGTH:
         found.append(too_long(place, _REASON_LENGTH))
     return found

@@ -1,11 +1,11 @@
-"""What is wrong with config maps, secrets and namespaces."""
+"""Validation of config maps, secrets and namespaces."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -20,7 +20,7 @@ from bayplan.embedded.apiserver.validation.names import (
     qualified_name,
 )
 
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"
 _ACCOUNT = "kubernetes.io/service-account.name"
 _DOCKER = {
@@ -30,29 +30,29 @@ _DOCKER = {
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
 
-def config_map_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a config map."""
+def config_map_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a config map."""
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for key in data:
         found += name_problems(config_key, key, f"data[{key}]")
         if key in binary:
-            why = "duplicate of key present in binaryData"
-            found.append(bad_value(f"data[{key}]", key, why))
+            detail = "duplicate of key present in binaryData"
+            found.append(bad_value(f"data[{key}]", key, detail))
     for key in binary:
         found += name_problems(config_key, key, f"binaryData[{key}]")
     size = sum(len(text.encode()) for text in data.values()) + _size(binary)
-    return [*found, too_long("", MOST_BYTES)] if size > MOST_BYTES else found
+    return [*found, too_long("", MAX_BYTES)] if size > MAX_BYTES else found
 
 
 def _size(data: JsonObject) -> int:
-    """How many bytes stand in base64; null, too, says none."""
+    """Return the decoded size of base64 data; null is empty."""
     texts = [text for text in data.values() if text]
     return sum(len(text) * 3 // 4 - text.endswith("=") - text.endswith("==") for text in texts)
 
 
-def frozen_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What was said to stay stays."""
+def frozen_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of an immutable config map or secret."""
     if not old.get("immutable"):
         return []
     found = [] if new.get("immutable") else [forbidden_field("immutable", _FROZEN)]
@@ -63,24 +63,24 @@ def frozen_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     ]
 
 
-def secret_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a secret must stay as it was."""
+def secret_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a secret: immutable fields."""
     changed = new.get("type") != old.get("type")
     found = [immutable("type", new.get("type") or "")] if changed else []
     return found + frozen_problems(new, old)
 
 
-def secret_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a secret, of which nothing is ever shown."""
-    data, found = obj.get("data") or {}, list[Cause]()
+def secret_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a secret, without its values."""
+    data, found = obj.get("data") or {}, list[FieldCause]()
     for key in data:
         found += name_problems(config_key, key, f"data[{key}]")
-    if _size(data) > MOST_BYTES:
-        found.append(too_long("data", MOST_BYTES))
+    if _size(data) > MAX_BYTES:
+        found.append(too_long("data", MAX_BYTES))
     return found + _type_problems(obj, data)
 
 
-def _type_problems(obj: JsonObject, data: JsonObject) -> list[Cause]:
+def _type_problems(obj: JsonObject, data: JsonObject) -> list[FieldCause]:
     type_ = obj.get("type") or ""
     if type_ in _DOCKER:
         return _docker_problems(data, _DOCKER[type_])
@@ -95,11 +95,11 @@ def _type_problems(obj: JsonObject, data: JsonObject) -> list[Cause]:
     return _missing(data, ("tls.crt", "tls.key")) if type_ == "kubernetes.io/tls" else []
 
 
-def _missing(data: JsonObject, keys: tuple[str, ...]) -> list[Cause]:
+def _missing(data: JsonObject, keys: tuple[str, ...]) -> list[FieldCause]:
     return [required(f"data[{key}]") for key in keys if key not in data]
 
 
-def _docker_problems(data: JsonObject, key: str) -> list[Cause]:
+def _docker_problems(data: JsonObject, key: str) -> list[FieldCause]:
     if key not in data:
         return [required(f"data[{key}]")]
     try:
@@ -108,38 +108,38 @@ def _docker_problems(data: JsonObject, key: str) -> list[Cause]:
         fine = False
     if fine:
         return []
-    why = "unexpected end of JSON input" if not data[key] else "is not a JSON object"
-    return [bad_value(f"data[{key}]", "<secret contents redacted>", why)]
+    detail = "unexpected end of JSON input" if not data[key] else "is not a JSON object"
+    return [bad_value(f"data[{key}]", "<secret contents redacted>", detail)]
 
 
-def namespace_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a namespace."""
-    found: list[Cause] = []
+def namespace_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a namespace."""
+    found: list[FieldCause] = []
     for name in (obj.get("spec") or {}).get("finalizers") or ():
         found += finalizer_problems(name, "spec.finalizers")
     return found
 
 
-def finalizer_problems(name: str, field: str) -> list[Cause]:
-    """What is wrong with a finalizer: it is one of a few, or has a domain."""
+def finalizer_problems(name: str, field: str) -> list[FieldCause]:
+    """Return the problems of a finalizer: a standard one, or domain-qualified."""
     return name_problems(qualified_name, name, field) + plain_finalizer_problems(name, field)
 
 
-def plain_finalizer_problems(name: str, field: str) -> list[Cause]:
-    """A finalizer without a domain is one of a few."""
+def plain_finalizer_problems(name: str, field: str) -> list[FieldCause]:
+    """Return the problems of a finalizer without a domain: only standard ones are valid."""
     if "/" in name or name in _STANDARD_FINALIZERS:
         return []
-    why = "name is neither a standard finalizer name nor is it fully qualified"
-    return [bad_value(field, name, why)]
+    detail = "name is neither a standard finalizer name nor is it fully qualified"
+    return [bad_value(field, name, detail)]
 
 
-def namespace_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
-    """A namespace is active until it is deleted, and is ending from then on."""
+def namespace_status_problems(new: JsonObject, _: JsonObject) -> list[FieldCause]:
+    """Return the problems of a namespace's phase."""
     going, phase = "deletionTimestamp" in new["metadata"], (new.get("status") or {}).get("phase")
     if going and phase != "Terminating":
-        why = "may only be 'Terminating' if `deletionTimestamp` is not empty"
+        detail = "may only be 'Terminating' if `deletionTimestamp` is not empty"
     elif not going and phase != "Active":
-        why = "may only be 'Active' if `deletionTimestamp` is empty"
+        detail = "may only be 'Active' if `deletionTimestamp` is empty"
     else:
         return []
-    return [bad_value("status.Phase", phase or "", why)]
+    return [bad_value("status.Phase", phase or "", detail)]

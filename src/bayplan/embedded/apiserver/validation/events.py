@@ -1,12 +1,12 @@
-"""What is wrong with an event, as the core group and as `events.k8s.io` see it.
+"""Validation of events of the core group and of `events.k8s.io`.
 
-Events are kept in the form of the core group, and so are told under its names; only the reporter
-has the name by which it was written. Whoever writes by the newer group is held to more.
+Events are stored in the form of the core group, and errors use its field names; only the reporter
+has the name by which it was written. `events.k8s.io` has stricter rules.
 """
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.causes import bad_value, immutable, required
@@ -29,20 +29,20 @@ _KEPT: dict[str, str | int | None] = {
     "reportingComponent": "",
     "reportingInstance": "",
 }
-"""What stays as it was for the newer group: the type of an object, or what its absence is."""
+"""Immutable fields in `events.k8s.io`: by name, the type of an object, or the absent value."""
 
 
-def core_event_problems(event: JsonObject) -> list[Cause]:
-    """What is wrong with an event of the core group."""
+def core_event_problems(event: JsonObject) -> list[FieldCause]:
+    """Return the problems of an event of the core group."""
     return _event_problems(event, "reportingComponent")
 
 
-def new_event_problems(event: JsonObject) -> list[Cause]:
-    """What is wrong with an event of `events.k8s.io`, also if it was once written otherwise."""
+def new_event_problems(event: JsonObject) -> list[FieldCause]:
+    """Return the problems of an event of `events.k8s.io`, new or old."""
     return _event_problems(event, "reportingController")
 
 
-def _event_problems(event: JsonObject, reporter: str) -> list[Cause]:
+def _event_problems(event: JsonObject, reporter: str) -> list[FieldCause]:
     home = event["metadata"].get("namespace") or ""
     about = (event.get("involvedObject") or {}).get("namespace") or ""
     if event.get("eventTime") is None:
@@ -52,13 +52,13 @@ def _event_problems(event: JsonObject, reporter: str) -> list[Cause]:
     return found + _report_problems(event, reporter)
 
 
-def _elsewhere(namespace: str) -> Cause:
+def _elsewhere(namespace: str) -> FieldCause:
     return bad_value("involvedObject.namespace", namespace, "does not match event.namespace")
 
 
-def _report_problems(event: JsonObject, reporter: str) -> list[Cause]:
-    """Whoever says when something happened also says who saw it, and what was done."""
-    name, found = event.get("reportingComponent") or "", list[Cause]()
+def _report_problems(event: JsonObject, reporter: str) -> list[FieldCause]:
+    """Require reporter and action for events with `eventTime`."""
+    name, found = event.get("reportingComponent") or "", list[FieldCause]()
     if not name:
         found.append(required(reporter))
     found += name_problems(qualified_name, name, reporter)
@@ -69,14 +69,14 @@ def _report_problems(event: JsonObject, reporter: str) -> list[Cause]:
     return found + _too_long(event, "message", _LONG)
 
 
-def _too_long(event: JsonObject, field: str, most: int) -> list[Cause]:
+def _too_long(event: JsonObject, field: str, most: int) -> list[FieldCause]:
     if len((event.get(field) or "").encode()) <= most:
         return []
     return [bad_value(field, "", f"can have at most {most} characters")]
 
 
-def creation_problems(event: JsonObject) -> list[Cause]:
-    """What else is wrong with a new event of `events.k8s.io`."""
+def creation_problems(event: JsonObject) -> list[FieldCause]:
+    """Return the problems that only a new event of `events.k8s.io` can have."""
     found = _series_problems(event)
     if event.get("eventTime") is None:
         found.append(required("eventTime"))
@@ -91,8 +91,8 @@ def creation_problems(event: JsonObject) -> list[Cause]:
     return [*found, bad_value("source", "", _UNSET)] if event.get("source") else found
 
 
-def _series_problems(event: JsonObject) -> list[Cause]:
-    series, found = event.get("series"), list[Cause]()
+def _series_problems(event: JsonObject) -> list[FieldCause]:
+    series, found = event.get("series"), list[FieldCause]()
     if series is None:
         return found
     if (series.get("count") or 0) < 2:
@@ -102,13 +102,13 @@ def _series_problems(event: JsonObject) -> list[Cause]:
     return found
 
 
-def change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """An event of `events.k8s.io` may only happen again."""
+def change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Allow only changes of the series of an event of `events.k8s.io`."""
     found = _series_problems(new) if new.get("series") != old.get("series") else []
     for name, form in _KEPT.items():
         if (new.get(name) or None) != (old.get(name) or None):
-            told = "reportingController" if name == "reportingComponent" else name
-            found.append(immutable(told, _shown(new.get(name), form)))
+            field = "reportingController" if name == "reportingComponent" else name
+            found.append(immutable(field, _shown(new.get(name), form)))
     return found
 
 

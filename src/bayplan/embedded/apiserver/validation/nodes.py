@@ -1,10 +1,10 @@
-"""What is wrong with a node, and with a change of one."""
+"""Validation of nodes."""
 
 from __future__ import annotations
 
 import re
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.addresses import (
@@ -36,8 +36,8 @@ _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*\Z")
 _ONCE = 'except from "" to valid'
 
 
-def node_problems(node: JsonObject) -> list[Cause]:
-    """What is wrong with a node; faults of taints are told under its metadata."""
+def node_problems(node: JsonObject) -> list[FieldCause]:
+    """Return the problems of a node; those of taints are reported under `metadata`."""
     spec, status = node["spec"], node["status"]
     found = _annotation_problems(node["metadata"].get("annotations") or {})
     found += taint_problems(spec.get("taints") or [], "metadata.taints")
@@ -52,8 +52,8 @@ def node_problems(node: JsonObject) -> list[Cause]:
     return found + (dual_stack_problems(ranges, "spec.podCIDRs") if len(ranges) > 1 else [])
 
 
-def _annotation_problems(annotations: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _annotation_problems(annotations: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     if annotations.get(_TAINTS):
         found += _serialized_taint_problems(annotations[_TAINTS])
     if annotations.get(_AVOIDED):
@@ -61,27 +61,27 @@ def _annotation_problems(annotations: JsonObject) -> list[Cause]:
     return found
 
 
-def _serialized_taint_problems(text: str) -> list[Cause]:
+def _serialized_taint_problems(text: str) -> list[FieldCause]:
     taints = _read(text)
     if not isinstance(taints, list) or not all(isinstance(one, dict) for one in taints):
         return [bad_value("metadata.annotations", _TAINTS, "not a list of taints")]
     return taint_problems(taints, f"metadata.annotations.{_TAINTS}")
 
 
-def _avoidance_problems(text: str) -> list[Cause]:
-    """What is wrong with an annotation that nothing reads any more."""
+def _avoidance_problems(text: str) -> list[FieldCause]:
+    """Return the problems of the preferAvoidPods annotation, which is no longer used."""
     wanted, field = _read(text), "metadata.annotations"
     if not isinstance(wanted, dict):
         return [bad_value(f"{field}.AvoidPods", _AVOIDED, "not an object")]
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for index, one in enumerate(wanted.get("preferAvoidPods") or ()):
         place = f"{field}.{_AVOIDED}[{index}].PodSignature"
         owner = (one.get("podSignature") or {}).get("podController")
         if owner is None:
             found.append(required(place))
         elif not owner.get("controller"):
-            why = "must point to a controller"
-            found.append(bad_value(f"{place}.PodController.Controller", False, why))
+            detail = "must point to a controller"
+            found.append(bad_value(f"{place}.PodController.Controller", False, detail))
     return found
 
 
@@ -92,9 +92,9 @@ def _read(text: str) -> JsonValue:
         return None
 
 
-def taint_problems(taints: list[JsonObject], field: str) -> list[Cause]:
-    """What is wrong with taints; there is one of each key and effect."""
-    found: list[Cause] = []
+def taint_problems(taints: list[JsonObject], field: str) -> list[FieldCause]:
+    """Return the problems of taints; key and effect must be unique."""
+    found: list[FieldCause] = []
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         place, key = f"{field}[{index}]", taint.get("key") or ""
@@ -107,31 +107,31 @@ def taint_problems(taints: list[JsonObject], field: str) -> list[Cause]:
         elif effect not in _EFFECTS:
             found.append(not_supported(f"{place}.effect", effect, _EFFECTS))
         if (key, effect) in seen:
-            why = "taints must be unique by key and effect pair"
-            found.append(duplicate(place, internal_form(taint, "core.Taint"), why))
+            detail = "taints must be unique by key and effect pair"
+            found.append(duplicate(place, internal_form(taint, "core.Taint"), detail))
         seen.add((key, effect))
     return found
 
 
-def _resource_problems(status: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _resource_problems(status: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for field in ("capacity", "allocatable"):
         for name, amount in (status.get(field) or {}).items():
             found += amount_problems(name, amount, f"status.{field}.{name}")
     return found
 
 
-def _feature_problems(features: list[str], field: str) -> list[Cause]:
-    found: list[Cause] = []
+def _feature_problems(features: list[str], field: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for index, name in enumerate(features):
-        if why := _feature_fault(name):
-            found.append(bad_value(f"{field}[{index}]", name, why))
+        if detail := _feature_fault(name):
+            found.append(bad_value(f"{field}[{index}]", name, detail))
         following = features[index + 1] if index + 1 < len(features) else None
         if following == name:
             found.append(duplicate(f"{field}[{index + 1}]", name))
         elif following is not None and following < name:
-            why = "list must be sorted alphabetically"
-            found.append(bad_value(f"{field}[{index + 1}]", following, why))
+            detail = "list must be sorted alphabetically"
+            found.append(bad_value(f"{field}[{index + 1}]", following, detail))
     return found
 
 
@@ -147,23 +147,23 @@ def _feature_fault(name: str) -> str:
     )
 
 
-def node_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a node must stay as it was once it was said."""
+def node_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a node: fields that are immutable once set."""
     spec, before = new["spec"], old["spec"]
     found = _address_problems(new["status"])
     if before.get("podCIDRs") and spec.get("podCIDRs") != before["podCIDRs"]:
-        why = f"node updates may not change podCIDR {_ONCE}"
-        found.append(forbidden_field("spec.podCIDRs", why))
+        detail = f"node updates may not change podCIDR {_ONCE}"
+        found.append(forbidden_field("spec.podCIDRs", detail))
     if before.get("providerID") and spec.get("providerID") != before["providerID"]:
-        why = f"node updates may not change providerID {_ONCE}"
-        found.append(forbidden_field("spec.providerID", why))
+        detail = f"node updates may not change providerID {_ONCE}"
+        found.append(forbidden_field("spec.providerID", detail))
     if spec.get("externalID") != before.get("externalID"):
         found.append(forbidden_field("spec.externalID", "may not be updated"))
     return found
 
 
-def _address_problems(status: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _address_problems(status: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     seen: set[tuple[str, str]] = set()
     for index, one in enumerate(status.get("addresses") or ()):
         address = (one.get("type") or "", one.get("address") or "")
@@ -174,8 +174,8 @@ def _address_problems(status: JsonObject) -> list[Cause]:
     return found
 
 
-def node_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
-    """What is wrong with what a kubelet says of its node."""
+def node_status_problems(new: JsonObject, _: JsonObject) -> list[FieldCause]:
+    """Return the problems of a node's status."""
     status = new["status"]
     found = _annotation_problems(new["metadata"].get("annotations") or {})
     found += _resource_problems(status)
@@ -184,7 +184,7 @@ def node_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
 
 
 def node_warnings(node: JsonObject, _: JsonObject | None) -> list[str]:
-    """What of a node nobody should use now."""
+    """Return the warnings about deprecated fields of a node."""
     spec, found = node["spec"], list[str]()
     if spec.get("configSource") is not None:
         found.append("spec.configSource: the feature is removed")

@@ -1,11 +1,11 @@
-"""Resources: which names and amounts can be asked for, and how requests and limits agree."""
+"""Validation of resource names, requests and limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     NEGATIVE,
@@ -22,7 +22,7 @@ from bayplan.kube.quantity import QuantityError, milli_value, value
 from bayplan.kube.quantity import parse as amount
 from bayplan.kube.resources import is_attach_limit
 
-NameProblems = Callable[[str, str], list[Cause]]
+NameProblems = Callable[[str, str], list[FieldCause]]
 
 _OF_CONTAINERS = frozenset(("cpu", "memory", "ephemeral-storage"))
 _OF_PODS = ("cpu", "hugepages-", "memory")
@@ -39,19 +39,19 @@ _ATTACH_LIMIT = "must not ask for a node's attach limit: volumes are counted fro
 
 
 def is_native(name: str) -> bool:
-    """Whether Kubernetes itself means a resource by a name."""
+    """Return whether a resource is one of Kubernetes' own."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 def is_extended(name: str) -> bool:
-    """Whether a name is one of the cluster's own resources."""
+    """Return whether a resource is an extended resource."""
     if is_native(name) or name.startswith("requests."):
         return False
     return is_qualified_name(f"requests.{name}")
 
 
 def is_huge_page(name: str) -> bool:
-    """Whether a resource is memory in large pages."""
+    """Return whether a resource is huge pages."""
     return name.startswith("hugepages-")
 
 
@@ -59,8 +59,8 @@ def _may_overcommit(name: str) -> bool:
     return is_native(name) and not is_huge_page(name)
 
 
-def resource_name_problems(name: str, at: str) -> list[Cause]:
-    """What is wrong with any resource's name."""
+def resource_name_problems(name: str, at: str) -> list[FieldCause]:
+    """Return the problems of a resource name."""
     if not is_qualified_name(name):
         return name_problems(qualified_name, name, at)
     known = name in _STANDARD or name.startswith(("hugepages-", "requests.hugepages-"))
@@ -69,8 +69,8 @@ def resource_name_problems(name: str, at: str) -> list[Cause]:
     return []
 
 
-def container_resource_problems(name: str, at: str) -> list[Cause]:
-    """What is wrong with the name of what a container asks for."""
+def container_resource_problems(name: str, at: str) -> list[FieldCause]:
+    """Return the problems of a resource name in a container's requests or limits."""
     if name in _OF_CONTAINERS:
         return []
     if is_attach_limit(name):
@@ -84,8 +84,8 @@ def container_resource_problems(name: str, at: str) -> list[Cause]:
     return found
 
 
-def pod_resource_problems(name: str, at: str) -> list[Cause]:
-    """What is wrong with the name of what a pod asks for as a whole."""
+def pod_resource_problems(name: str, at: str) -> list[FieldCause]:
+    """Return the problems of a resource name in pod-level requests or limits."""
     if is_attach_limit(name):
         return [bad_value(at, name, _ATTACH_LIMIT)]
     found = resource_name_problems(name, at)
@@ -94,14 +94,14 @@ def pod_resource_problems(name: str, at: str) -> list[Cause]:
     return found
 
 
-def amount_problems(name: str, quantity: str, at: str) -> list[Cause]:
-    """What is wrong with an amount of a resource."""
-    return [bad_value(at, quantity, why) for why in _amount_faults(name, quantity)]
+def amount_problems(name: str, quantity: str, at: str) -> list[FieldCause]:
+    """Return the problems of an amount of a resource."""
+    return [bad_value(at, quantity, detail) for detail in _amount_faults(name, quantity)]
 
 
 @lru_cache(8192)
 def _amount_faults(name: str, quantity: str) -> tuple[str, ...]:
-    """Clusters repeat the same few amounts over and over."""
+    """Return the problems of an amount, cached: clusters repeat the same few."""
     found = [NEGATIVE] if amount(quantity) < 0 else []
     counted = name in _COUNTED or is_extended(name)
     if counted and milli_value(quantity) % 1000:
@@ -109,7 +109,7 @@ def _amount_faults(name: str, quantity: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _page_problems(name: str, quantity: str, at: str) -> list[Cause]:
+def _page_problems(name: str, quantity: str, at: str) -> list[FieldCause]:
     try:
         size = name.removeprefix("hugepages-")
         fits = amount(size) > 0 and milli_value(size) % 1000 == 0
@@ -117,16 +117,16 @@ def _page_problems(name: str, quantity: str, at: str) -> list[Cause]:
             return []
     except QuantityError:
         pass
-    why = f"{quantity} is not positive integer multiple of {name}"
-    return [bad_value(at, quantity, why)]
+    detail = f"{quantity} is not positive integer multiple of {name}"
+    return [bad_value(at, quantity, detail)]
 
 
 def requirement_problems(
     resources: JsonObject, at: str, names: NameProblems, claims: frozenset[str] = frozenset()
-) -> list[Cause]:
-    """What is wrong with requests, limits and claims."""
+) -> list[FieldCause]:
+    """Return the problems of requests, limits and claims."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
             field = f"{at}.{kind}[{name}]"
@@ -135,31 +135,31 @@ def requirement_problems(
                 found += _limit_problems(name, quantity, limits, at)
             if is_huge_page(name):
                 found += _page_problems(name, quantity, field)
-    asked = limits.keys() | requests.keys()
-    if any(map(is_huge_page, asked)) and not asked & {"cpu", "memory"}:
+    requested = limits.keys() | requests.keys()
+    if any(map(is_huge_page, requested)) and not requested & {"cpu", "memory"}:
         found.append(forbidden_field(at, "HugePages require cpu or memory"))
     if resources.get("claims"):
         found += _claim_problems(resources["claims"], claims, f"{at}.claims")
     return found
 
 
-def _limit_problems(name: str, quantity: str, limits: JsonObject, at: str) -> list[Cause]:
+def _limit_problems(name: str, quantity: str, limits: JsonObject, at: str) -> list[FieldCause]:
     limit, shared = limits.get(name), _may_overcommit(name)
     if limit is None:
-        why = "Limit must be set for non overcommitable resources"
-        return [] if shared else [required(f"{at}.limits", why)]
+        detail = "Limit must be set for non overcommitable resources"
+        return [] if shared else [required(f"{at}.limits", detail)]
     wanted, most = amount(quantity), amount(limit)
     if wanted != most and not shared:
-        why = f"must be equal to {name} limit of {limit}"
+        detail = f"must be equal to {name} limit of {limit}"
     elif wanted > most:
-        why = f"must be less than or equal to {name} limit of {limit}"
+        detail = f"must be less than or equal to {name} limit of {limit}"
     else:
         return []
-    return [bad_value(f"{at}.requests", quantity, why)]
+    return [bad_value(f"{at}.requests", quantity, detail)]
 
 
-def _claim_problems(claims: list[JsonObject], known: frozenset[str], at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _claim_problems(claims: list[JsonObject], known: frozenset[str], at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         field, name = f"{at}[{index}]", claim.get("name") or ""
@@ -172,7 +172,7 @@ def _claim_problems(claims: list[JsonObject], known: frozenset[str], at: str) ->
     return found
 
 
-def _repeated_claim(claim: JsonObject, name: str, seen: set[str], at: str) -> list[Cause]:
+def _repeated_claim(claim: JsonObject, name: str, seen: set[str], at: str) -> list[FieldCause]:
     if name in seen:
         return [duplicate(at, name)]
     request, key, found = claim.get("request") or "", name, []

@@ -1,8 +1,8 @@
-"""What is wrong with priority classes, runtime classes and leases."""
+"""Validation of priority classes, runtime classes and leases."""
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.causes import (
@@ -33,16 +33,18 @@ _SYSTEM_CLASSES = {
 _PREEMPTION = ("PreemptLowerPriority", "Never")
 
 
-def priority_class_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a new priority class."""
-    name, found = obj["metadata"].get("name") or "", list[Cause]()
+def priority_class_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a new priority class."""
+    name, found = obj["metadata"].get("name") or "", list[FieldCause]()
     if name.startswith(_SYSTEM):
-        if why := _stranger(obj, name):
-            said = "priority class names with 'system-' prefix are reserved for system use only. "
-            found.append(forbidden_field("metadata.name", f"{said}error: {why}"))
+        if detail := _not_system_class(obj, name):
+            message = (
+                "priority class names with 'system-' prefix are reserved for system use only. "
+            )
+            found.append(forbidden_field("metadata.name", f"{message}error: {detail}"))
     elif obj["value"] > _HIGHEST:
-        why = f"maximum allowed value of a user defined priority is {_HIGHEST}"
-        found.append(forbidden_field("value", why))
+        detail = f"maximum allowed value of a user defined priority is {_HIGHEST}"
+        found.append(forbidden_field("value", detail))
     policy = obj.get("preemptionPolicy")
     if not policy:
         found.append(required("preemptionPolicy"))
@@ -51,8 +53,8 @@ def priority_class_problems(obj: JsonObject) -> list[Cause]:
     return found
 
 
-def _stranger(obj: JsonObject, name: str) -> str:
-    """Why a class of such a name is none of the system's own."""
+def _not_system_class(obj: JsonObject, name: str) -> str:
+    """Return why a class with a reserved name is not a system class."""
     value = _SYSTEM_CLASSES.get(name)
     if value is None:
         return f"{name} is not a known system priority class"
@@ -63,9 +65,9 @@ def _stranger(obj: JsonObject, name: str) -> str:
     )
 
 
-def priority_class_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a priority class must stay as it was."""
-    found: list[Cause] = []
+def priority_class_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a priority class: immutable fields."""
+    found: list[FieldCause] = []
     if new["value"] != old["value"]:
         found.append(forbidden_field("value", "may not be changed in an update."))
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
@@ -73,8 +75,8 @@ def priority_class_change_problems(new: JsonObject, old: JsonObject) -> list[Cau
     return found
 
 
-def runtime_class_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a runtime class."""
+def runtime_class_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a runtime class."""
     handler = obj.get("handler") or ""
     found = name_problems(dns_label, handler, "handler") if handler else [required("handler")]
     if obj.get("overhead") is not None:
@@ -86,7 +88,7 @@ def runtime_class_problems(obj: JsonObject) -> list[Cause]:
     return found + _toleration_problems(scheduling.get("tolerations") or [])
 
 
-def _toleration_problems(tolerations: list[JsonObject]) -> list[Cause]:
+def _toleration_problems(tolerations: list[JsonObject]) -> list[FieldCause]:
     field = "scheduling.tolerations"
     found, seen = toleration_problems(tolerations, field), set[tuple[str, ...]]()
     for index, one in enumerate(tolerations):
@@ -97,23 +99,25 @@ def _toleration_problems(tolerations: list[JsonObject]) -> list[Cause]:
     return found
 
 
-def runtime_class_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """A runtime class stands for one handler, for good."""
+def runtime_class_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse a change of the handler."""
     changed = new.get("handler") != old.get("handler")
     return [immutable("handler", new.get("handler") or "")] if changed else []
 
 
 def runtime_class_warnings(obj: JsonObject, _: JsonObject | None) -> list[str]:
-    """Labels of a runtime class's nodes that nobody should use now."""
+    """Return the warnings about deprecated labels of a runtime class's nodes."""
     selector = (obj.get("scheduling") or {}).get("nodeSelector") or {}
     return [
-        f"scheduling.nodeSelector: {said}" for key in selector if (said := label_deprecation(key))
+        f"scheduling.nodeSelector: {message}"
+        for key in selector
+        if (message := label_deprecation(key))
     ]
 
 
-def lease_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a lease."""
-    spec, found = obj["spec"], list[Cause]()
+def lease_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a lease."""
+    spec, found = obj["spec"], list[FieldCause]()
     seconds = spec.get("leaseDurationSeconds")
     if seconds is not None and seconds <= 0:
         found.append(bad_value("spec.leaseDurationSeconds", seconds, "must be greater than 0"))

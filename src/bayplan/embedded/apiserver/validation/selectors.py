@@ -1,10 +1,10 @@
-"""What is wrong with label selectors, and with the terms that choose nodes; labels out of use."""
+"""Validation of label selectors and node selectors; deprecated labels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -25,10 +25,10 @@ _WITH_VALUES = ("In", "NotIn")
 _WITHOUT_VALUES = ("Exists", "DoesNotExist")
 
 
-def selector_problems(selector: JsonObject | None, field: str) -> list[Cause]:
-    """What is wrong with a selector of labels and expressions; no selector is none of its faults.
+def selector_problems(selector: JsonObject | None, field: str) -> list[FieldCause]:
+    """Return the problems of a label selector; an absent one has none.
 
-    A selector without problems is one that can be matched.
+    A selector without problems can be matched.
     """
     if not selector:
         return []
@@ -38,7 +38,7 @@ def selector_problems(selector: JsonObject | None, field: str) -> list[Cause]:
     return found
 
 
-def _expression_problems(expression: JsonObject, field: str) -> list[Cause]:
+def _expression_problems(expression: JsonObject, field: str) -> list[FieldCause]:
     operator, values = expression.get("operator") or "", expression.get("values") or []
     return [
         *_operator_problems(operator, values, field),
@@ -51,18 +51,18 @@ def _expression_problems(expression: JsonObject, field: str) -> list[Cause]:
     ]
 
 
-def _operator_problems(operator: str, values: list[str], field: str) -> list[Cause]:
+def _operator_problems(operator: str, values: list[str], field: str) -> list[FieldCause]:
     if operator in _WITH_VALUES:
-        why = "must be specified when `operator` is 'In' or 'NotIn'"
-        return [] if values else [required(f"{field}.values", why)]
+        detail = "must be specified when `operator` is 'In' or 'NotIn'"
+        return [] if values else [required(f"{field}.values", detail)]
     if operator in _WITHOUT_VALUES:
-        why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        return [forbidden_field(f"{field}.values", why)] if values else []
+        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [forbidden_field(f"{field}.values", detail)] if values else []
     return [bad_value(f"{field}.operator", operator, "not a valid selector operator")]
 
 
 def is_empty(selector: JsonObject) -> bool:
-    """Whether a selector asks for nothing, and so takes everything."""
+    """Return whether a selector is empty, and so matches everything."""
     return not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 
@@ -86,12 +86,12 @@ _DEPRECATED_LABELS = {
 }
 
 
-def node_selector_problems(selector: JsonObject, field: str) -> list[Cause]:
-    """What is wrong with a node selector; labels' values must be well formed too."""
-    terms, found = selector.get("nodeSelectorTerms") or (), list[Cause]()
+def node_selector_problems(selector: JsonObject, field: str) -> list[FieldCause]:
+    """Return the problems of a node selector, including label values."""
+    terms, found = selector.get("nodeSelectorTerms") or (), list[FieldCause]()
     if not terms:
-        why = "must have at least one node selector term"
-        return [required(f"{field}.nodeSelectorTerms", why)]
+        detail = "must have at least one node selector term"
+        return [required(f"{field}.nodeSelectorTerms", detail)]
     for index, term in enumerate(terms):
         found += node_selector_term_problems(term, f"{field}.nodeSelectorTerms[{index}]")
     return found
@@ -99,9 +99,9 @@ def node_selector_problems(selector: JsonObject, field: str) -> list[Cause]:
 
 def node_selector_term_problems(
     term: JsonObject, field: str, *, any_value: bool = False
-) -> list[Cause]:
-    """What is wrong with one term of a node selector; `any_value` lets pass what no label has."""
-    found: list[Cause] = []
+) -> list[FieldCause]:
+    """Return the problems of a node selector term; `any_value` accepts invalid values."""
+    found: list[FieldCause] = []
     for index, one in enumerate(term.get("matchExpressions") or ()):
         found += _term_expression_problems(one, f"{field}.matchExpressions[{index}]", any_value)
     for index, one in enumerate(term.get("matchFields") or ()):
@@ -109,7 +109,9 @@ def node_selector_term_problems(
     return found
 
 
-def _term_expression_problems(expression: JsonObject, field: str, any_value: bool) -> list[Cause]:
+def _term_expression_problems(
+    expression: JsonObject, field: str, any_value: bool
+) -> list[FieldCause]:
     values = expression.get("values") or []
     found = _term_operator_problems(expression.get("operator") or "", values, field)
     found += name_problems(qualified_name, expression.get("key") or "", f"{field}.key")
@@ -118,27 +120,27 @@ def _term_expression_problems(expression: JsonObject, field: str, any_value: boo
     return found
 
 
-def _term_operator_problems(operator: str, values: list[str], field: str) -> list[Cause]:
+def _term_operator_problems(operator: str, values: list[str], field: str) -> list[FieldCause]:
     if operator in ("In", "NotIn"):
-        why = "must be specified when `operator` is 'In' or 'NotIn'"
-        return [] if values else [required(f"{field}.values", why)]
+        detail = "must be specified when `operator` is 'In' or 'NotIn'"
+        return [] if values else [required(f"{field}.values", detail)]
     if operator in ("Exists", "DoesNotExist"):
-        why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-        return [forbidden_field(f"{field}.values", why)] if values else []
+        detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        return [forbidden_field(f"{field}.values", detail)] if values else []
     if operator in ("Gt", "Lt"):
-        why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
-        return [] if len(values) == 1 else [required(f"{field}.values", why)]
+        detail = "must be specified single value when `operator` is 'Lt' or 'Gt'"
+        return [] if len(values) == 1 else [required(f"{field}.values", detail)]
     return [bad_value(f"{field}.operator", operator, "not a valid selector operator")]
 
 
-def _field_problems(expression: JsonObject, field: str) -> list[Cause]:
+def _field_problems(expression: JsonObject, field: str) -> list[FieldCause]:
     key, values = expression.get("key") or "", expression.get("values") or []
-    operator, found = expression.get("operator") or "", list[Cause]()
+    operator, found = expression.get("operator") or "", list[FieldCause]()
     if operator not in ("In", "NotIn"):
         found.append(bad_value(f"{field}.operator", operator, "not a valid selector operator"))
     elif len(values) != 1:
-        why = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
-        found.append(required(f"{field}.values", why))
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        found.append(required(f"{field}.values", detail))
     if key != "metadata.name":
         return [*found, bad_value(f"{field}.key", key, "not a valid field selector key")]
     for index, value in enumerate(values):
@@ -146,9 +148,9 @@ def _field_problems(expression: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def topology_problems(terms: Iterable[JsonObject], field: str) -> list[Cause]:
-    """What is wrong with the topologies in which a class makes volumes."""
-    found: list[Cause] = []
+def topology_problems(terms: Iterable[JsonObject], field: str) -> list[FieldCause]:
+    """Return the problems of a storage class's allowed topologies."""
+    found: list[FieldCause] = []
     seen: list[dict[str, set[str]]] = [{}]
     for index, term in enumerate(terms):
         place = f"{field}[{index}].matchLabelExpressions"
@@ -160,9 +162,9 @@ def topology_problems(terms: Iterable[JsonObject], field: str) -> list[Cause]:
     return found
 
 
-def _read_topology(term: JsonObject, field: str) -> tuple[dict[str, set[str]], list[Cause]]:
+def _read_topology(term: JsonObject, field: str) -> tuple[dict[str, set[str]], list[FieldCause]]:
     meant: dict[str, set[str]] = {}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for index, one in enumerate(term.get("matchLabelExpressions") or ()):
         key, values = one.get("key") or "", one.get("values") or []
         found += _value_problems(values, f"{field}[{index}].values")
@@ -173,22 +175,22 @@ def _read_topology(term: JsonObject, field: str) -> tuple[dict[str, set[str]], l
     return meant, found
 
 
-def _value_problems(values: list[str], field: str) -> list[Cause]:
+def _value_problems(values: list[str], field: str) -> list[FieldCause]:
     if not values:
         return [required(field)]
     return [duplicate(f"{field}[{index}]", values[index]) for index in repeats(values)]
 
 
 def label_deprecation(key: str) -> str:
-    """What to say of a node's label that nobody should use now; nothing of others."""
+    """Return the warning about a deprecated node label; empty for others."""
     return _DEPRECATED_LABELS.get(key, "")
 
 
 def expression_deprecations(expressions: Iterable[JsonObject] | None, field: str) -> list[str]:
-    """What to say of expressions about labels that nobody should use now."""
+    """Return the warnings about deprecated labels in expressions."""
     keys = [one.get("key") or "" for one in expressions or ()]
     return [
-        f"{field}[{index}].key: {key} is {said}"
+        f"{field}[{index}].key: {key} is {message}"
         for index, key in enumerate(keys)
-        if (said := label_deprecation(key))
+        if (message := label_deprecation(key))
     ]

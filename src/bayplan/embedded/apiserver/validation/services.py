@@ -1,10 +1,10 @@
-"""What is wrong with a Service, and with a change of one."""
+"""Validation of Services."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.addresses import address_problems
 from bayplan.embedded.apiserver.validation.causes import (
@@ -31,12 +31,12 @@ _AFFINITIES = ("ClientIP", "None")
 _FAMILIES = ("IPv4", "IPv6")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _TRAFFIC = ("Cluster", "Local")
-_LONGEST_AFFINITY = 86400
+_MAX_AFFINITY_SECONDS = 86400
 _PORT = "must be between 1 and 65535, inclusive"
 
 
-def service_problems(service: JsonObject) -> list[Cause]:
-    """What is wrong with a Service."""
+def service_problems(service: JsonObject) -> list[FieldCause]:
+    """Return the problems of a Service."""
     spec = service["spec"]
     return [
         *_type_problems(spec),
@@ -52,17 +52,17 @@ def service_problems(service: JsonObject) -> list[Cause]:
 
 
 def is_headless(spec: JsonObject) -> bool:
-    """Whether a service has no address of its own."""
+    """Return whether a service is headless."""
     return bool((spec.get("clusterIPs") or [None])[0] == HEADLESS)
 
 
-def _type_problems(spec: JsonObject) -> Iterator[Cause]:
+def _type_problems(spec: JsonObject) -> Iterator[FieldCause]:
     kind, headless = spec.get("type"), is_headless(spec)
     if not spec.get("ports") and not headless and kind != "ExternalName":
         yield required("spec.ports")
     if kind in {"LoadBalancer", "NodePort"} and headless:
-        why = f"may not be set to 'None' for {kind} services"
-        yield bad_value("spec.clusterIPs[0]", HEADLESS, why)
+        detail = f"may not be set to 'None' for {kind} services"
+        yield bad_value("spec.clusterIPs[0]", HEADLESS, detail)
     if kind != "ExternalName":
         return
     for name in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
@@ -75,7 +75,7 @@ def _type_problems(spec: JsonObject) -> Iterator[Cause]:
         yield required("spec.externalName")
 
 
-def _ports_problems(spec: JsonObject) -> Iterator[Cause]:
+def _ports_problems(spec: JsonObject) -> Iterator[FieldCause]:
     ports = spec.get("ports") or []
     seen: set[str] = set()
     for index, port in enumerate(ports):
@@ -90,7 +90,7 @@ def _ports_problems(spec: JsonObject) -> Iterator[Cause]:
         yield from _port_problems(port, field)
 
 
-def _port_problems(port: JsonObject, field: str) -> Iterator[Cause]:
+def _port_problems(port: JsonObject, field: str) -> Iterator[FieldCause]:
     number, protocol = port.get("port") or 0, port.get("protocol") or ""
     if not 0 < number < 65536:
         yield bad_value(f"{field}.port", number, _PORT)
@@ -103,7 +103,7 @@ def _port_problems(port: JsonObject, field: str) -> Iterator[Cause]:
         yield from name_problems(qualified_name, port["appProtocol"], f"{field}.appProtocol")
 
 
-def _affinity_problems(spec: JsonObject) -> Iterator[Cause]:
+def _affinity_problems(spec: JsonObject) -> Iterator[FieldCause]:
     affinity, config = spec.get("sessionAffinity") or "", spec.get("sessionAffinityConfig")
     field = "spec.sessionAffinityConfig"
     if affinity not in _AFFINITIES:
@@ -112,12 +112,12 @@ def _affinity_problems(spec: JsonObject) -> Iterator[Cause]:
         yield forbidden_field(field, "must not be set when session affinity is None")
     if affinity == "ClientIP":
         seconds = ((config or {}).get("clientIP") or {}).get("timeoutSeconds") or 0
-        if not 0 < seconds <= _LONGEST_AFFINITY:
-            why = f"must be greater than 0 and less than {_LONGEST_AFFINITY}"
-            yield bad_value(f"{field}.clientIP.timeoutSeconds", seconds, why)
+        if not 0 < seconds <= _MAX_AFFINITY_SECONDS:
+            detail = f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}"
+            yield bad_value(f"{field}.clientIP.timeoutSeconds", seconds, detail)
 
 
-def _address_problems(spec: JsonObject) -> Iterator[Cause]:
+def _address_problems(spec: JsonObject) -> Iterator[FieldCause]:
     first, addresses = spec.get("clusterIP") or "", spec.get("clusterIPs") or []
     field = "spec.clusterIPs"
     if first and not addresses:
@@ -136,7 +136,7 @@ def _address_problems(spec: JsonObject) -> Iterator[Cause]:
         yield bad_value(field, addresses, "may only hold up to 2 values")
 
 
-def _family_problems(spec: JsonObject) -> Iterator[Cause]:
+def _family_problems(spec: JsonObject) -> Iterator[FieldCause]:
     families = spec.get("ipFamilies") or []
     again = set(repeats(families))
     for index, family in enumerate(families):
@@ -149,7 +149,7 @@ def _family_problems(spec: JsonObject) -> Iterator[Cause]:
         yield not_supported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
 
 
-def _kind_problems(spec: JsonObject) -> Iterator[Cause]:
+def _kind_problems(spec: JsonObject) -> Iterator[FieldCause]:
     kind = spec.get("type") or ""
     for index, address in enumerate(spec.get("externalIPs") or ()):
         yield from address_problems(address, f"spec.externalIPs[{index}]")
@@ -157,11 +157,11 @@ def _kind_problems(spec: JsonObject) -> Iterator[Cause]:
         yield not_supported("spec.type", kind, _TYPES)
     for index, port in enumerate(spec.get("ports") or ()):
         if kind == "ClusterIP" and port.get("nodePort"):
-            why = "may not be used when `type` is 'ClusterIP'"
-            yield forbidden_field(f"spec.ports[{index}].nodePort", why)
+            detail = "may not be used when `type` is 'ClusterIP'"
+            yield forbidden_field(f"spec.ports[{index}].nodePort", detail)
 
 
-def _node_port_problems(spec: JsonObject) -> Iterator[Cause]:
+def _node_port_problems(spec: JsonObject) -> Iterator[FieldCause]:
     seen: set[tuple[str, int]] = set()
     for index, port in enumerate(spec.get("ports") or ()):
         number = port.get("nodePort") or 0
@@ -171,7 +171,7 @@ def _node_port_problems(spec: JsonObject) -> Iterator[Cause]:
         seen.add(key)
 
 
-def _same_port_problems(spec: JsonObject) -> Iterator[Cause]:
+def _same_port_problems(spec: JsonObject) -> Iterator[FieldCause]:
     seen: set[tuple[str, int]] = set()
     for index, port in enumerate(spec.get("ports") or ()):
         key = (port.get("protocol") or "", port.get("port") or 0)
@@ -188,7 +188,7 @@ def _same_port_problems(spec: JsonObject) -> Iterator[Cause]:
         seen.add(key)
 
 
-def _traffic_problems(spec: JsonObject) -> Iterator[Cause]:
+def _traffic_problems(spec: JsonObject) -> Iterator[FieldCause]:
     kind = spec.get("type")
     only = "may only be used when `type` is 'LoadBalancer'"
     if kind != "LoadBalancer":
@@ -199,15 +199,15 @@ def _traffic_problems(spec: JsonObject) -> Iterator[Cause]:
                 yield forbidden_field(f"spec.{name}", only)
     outside = spec.get("externalTrafficPolicy")
     if outside and kind not in {"LoadBalancer", "NodePort"} and not spec.get("externalIPs"):
-        why = "may only be set for externally-accessible services"
-        yield bad_value("spec.externalTrafficPolicy", outside, why)
+        detail = "may only be set for externally-accessible services"
+        yield bad_value("spec.externalTrafficPolicy", outside, detail)
     for name in ("externalTrafficPolicy", "internalTrafficPolicy"):
         if spec.get(name) and spec[name] not in _TRAFFIC:
             yield not_supported(f"spec.{name}", spec[name], _TRAFFIC)
 
 
-def service_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """A service's addresses stay, unless it becomes or ceases to be another's name."""
+def service_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse changes of cluster IPs, except to and from ExternalName."""
     after, before = new["spec"], old["spec"]
     if "ExternalName" in (after.get("type"), before.get("type")):
         return []

@@ -1,10 +1,10 @@
-"""What is wrong with storage classes, CSI drivers and nodes, capacities and attachments."""
+"""Validation of storage classes, CSI drivers and nodes, capacities and attachments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.causes import (
@@ -31,15 +31,15 @@ _PARAMETERS = 512
 _ERROR_LETTERS = 1024
 _NODE_ID_LETTERS = 256
 _TEN_MINUTES = 600
-_LONGEST_TOKEN = 2**32
+_MAX_TOKEN_SECONDS = 2**32
 _LOGGED = (
     "spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to "
     "prevent possible logging of tokens in volume attributes"
 )
 
 
-def class_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a storage class."""
+def class_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a storage class."""
     found = provisioner_problems(obj.get("provisioner") or "", "provisioner")
     found += parameter_problems(obj.get("parameters") or {}, "parameters")
     if obj.get("reclaimPolicy"):
@@ -48,31 +48,33 @@ def class_problems(obj: JsonObject) -> list[Cause]:
     return found + topology_problems(obj.get("allowedTopologies") or (), "allowedTopologies")
 
 
-def class_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a storage class must stay as it was."""
+def class_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a storage class: immutable fields."""
     kept = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
     return [immutable(name, new.get(name)) for name in kept if new.get(name) != old.get(name)]
 
 
 def class_warnings(obj: JsonObject, _: JsonObject | None) -> list[str]:
-    """Labels of a class's topologies that nobody should use now."""
+    """Return the warnings about deprecated labels of a class's topologies."""
     return [
-        f"allowedTopologies[{index}].matchLabelExpressions[{place}].key: {said}"
+        f"allowedTopologies[{index}].matchLabelExpressions[{place}].key: {message}"
         for index, term in enumerate(obj.get("allowedTopologies") or ())
         for place, one in enumerate(term.get("matchLabelExpressions") or ())
-        if (said := label_deprecation(one.get("key") or ""))
+        if (message := label_deprecation(one.get("key") or ""))
     ]
 
 
-def provisioner_problems(name: str, field: str) -> list[Cause]:
-    """What is wrong with the name of who makes volumes."""
+def provisioner_problems(name: str, field: str) -> list[FieldCause]:
+    """Return the problems of a provisioner's name."""
     if not name:
         return [required(field)]
     return name_problems(qualified_name, name.lower(), field)
 
 
-def parameter_problems(parameters: JsonObject, field: str, *, needed: bool = False) -> list[Cause]:
-    """What is wrong with what a driver is told."""
+def parameter_problems(
+    parameters: JsonObject, field: str, *, needed: bool = False
+) -> list[FieldCause]:
+    """Return the problems of a class's parameters."""
     if len(parameters) > _PARAMETERS:
         return [too_long(field, _PARAMETERS)]
     found = [bad_value(field, "", "field can not be empty.")] if "" in parameters else []
@@ -87,19 +89,19 @@ def _size(words: JsonObject) -> int:
     return sum(len(key.encode()) + len(value.encode()) for key, value in words.items())
 
 
-def _one_of(obj: JsonObject, name: str, choices: tuple[str, ...], where: str) -> list[Cause]:
+def _one_of(obj: JsonObject, name: str, choices: tuple[str, ...], where: str) -> list[FieldCause]:
     value = obj.get(name)
     return [] if value in choices else [not_supported(f"{where}{name}", value, choices)]
 
 
-def attributes_class_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a class of volume attributes."""
+def attributes_class_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a VolumeAttributesClass."""
     found = provisioner_problems(obj.get("driverName") or "", "driverName")
     return found + parameter_problems(obj.get("parameters") or {}, "parameters", needed=True)
 
 
-def attributes_class_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """A class of volume attributes stays as it was."""
+def attributes_class_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse changes of a VolumeAttributesClass."""
     return [
         forbidden_field(name, f"updates to {name} are forbidden.")
         for name in ("driverName", "parameters")
@@ -107,9 +109,9 @@ def attributes_class_change_problems(new: JsonObject, old: JsonObject) -> list[C
     ]
 
 
-def csi_node_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with the drivers of a node."""
-    found: list[Cause] = []
+def csi_node_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a CSINode."""
+    found: list[FieldCause] = []
     names: set[str] = set()
     for index, driver in enumerate(obj["spec"].get("drivers") or ()):
         field, name = f"spec.drivers[{index}]", driver.get("name") or ""
@@ -123,7 +125,7 @@ def csi_node_problems(obj: JsonObject) -> list[Cause]:
     return found
 
 
-def _node_id_problems(node_id: str, field: str) -> list[Cause]:
+def _node_id_problems(node_id: str, field: str) -> list[FieldCause]:
     if not node_id:
         return [required(field)]
     if len(node_id.encode()) <= _NODE_ID_LETTERS:
@@ -131,8 +133,8 @@ def _node_id_problems(node_id: str, field: str) -> list[Cause]:
     return [bad_value(field, node_id, f"must be {_NODE_ID_LETTERS} characters or less")]
 
 
-def _topology_key_problems(keys: list[str], field: str) -> list[Cause]:
-    found: list[Cause] = []
+def _topology_key_problems(keys: list[str], field: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     again = set(repeats(keys))
     for index, key in enumerate(keys):
         if not key:
@@ -143,9 +145,9 @@ def _topology_key_problems(keys: list[str], field: str) -> list[Cause]:
     return found
 
 
-def csi_node_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """A driver of a node may change how many volumes it takes, and nothing else."""
-    found: list[Cause] = []
+def csi_node_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Allow only changes of a driver's allocatable count."""
+    found: list[FieldCause] = []
     for before in old["spec"].get("drivers") or ():
         for after in new["spec"].get("drivers") or ():
             if after["name"] == before["name"]:
@@ -157,8 +159,8 @@ def csi_node_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     return found
 
 
-def driver_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a CSI driver."""
+def driver_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a CSI driver."""
     spec = obj["spec"]
     policies = ("File", "None", "ReadWriteOnceWithFSType")
     found = _one_of(spec, "fsGroupPolicy", policies, "spec.")
@@ -166,17 +168,17 @@ def driver_problems(obj: JsonObject) -> list[Cause]:
     found += _lifecycle_problems(spec.get("volumeLifecycleModes") or ())
     period = spec.get("nodeAllocatableUpdatePeriodSeconds")
     if period is not None and period < 10:
-        why = "must be greater than or equal to 10 seconds"
-        found.append(bad_value("spec.nodeAllocatableUpdatePeriodSeconds", period, why))
+        detail = "must be greater than or equal to 10 seconds"
+        found.append(bad_value("spec.nodeAllocatableUpdatePeriodSeconds", period, detail))
     secret = spec.get("serviceAccountTokenInSecrets")
     if secret is not None and not spec.get("tokenRequests"):
-        why = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
-        found.append(bad_value("spec.serviceAccountTokenInSecrets", secret, why))
+        detail = "serviceAccountTokenInSecrets is set but no tokenRequests are specified"
+        found.append(bad_value("spec.serviceAccountTokenInSecrets", secret, detail))
     return found
 
 
-def _token_problems(requests: Iterable[JsonObject], field: str) -> list[Cause]:
-    found: list[Cause] = []
+def _token_problems(requests: Iterable[JsonObject], field: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     audiences: set[str] = set()
     for index, one in enumerate(requests):
         audience, place = one.get("audience") or "", f"{field}[{index}]"
@@ -188,15 +190,15 @@ def _token_problems(requests: Iterable[JsonObject], field: str) -> list[Cause]:
     return found
 
 
-def _expiration_problems(seconds: int | None, field: str) -> list[Cause]:
+def _expiration_problems(seconds: int | None, field: str) -> list[FieldCause]:
     if seconds is not None and seconds < _TEN_MINUTES:
         return [bad_value(field, seconds, "may not specify a duration less than 10 minutes")]
-    if seconds is not None and seconds > _LONGEST_TOKEN:
+    if seconds is not None and seconds > _MAX_TOKEN_SECONDS:
         return [bad_value(field, seconds, "may not specify a duration larger than 2^32 seconds")]
     return []
 
 
-def _lifecycle_problems(modes: Iterable[str]) -> list[Cause]:
+def _lifecycle_problems(modes: Iterable[str]) -> list[FieldCause]:
     choices = ("Persistent", "Ephemeral")
     return [
         not_supported("spec.volumeLifecycleModes", mode, choices)
@@ -205,18 +207,18 @@ def _lifecycle_problems(modes: Iterable[str]) -> list[Cause]:
     ]
 
 
-def driver_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a CSI driver must stay as it was, under the names by which this is told."""
+def driver_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return changed immutable fields of a CSIDriver, by their names in messages."""
     kept = {"attachRequired": "attachedRequired", "volumeLifecycleModes": "volumeLifecycleModes"}
     return [
-        immutable(f"spec.{told}", new["spec"].get(name))
-        for name, told in kept.items()
+        immutable(f"spec.{label}", new["spec"].get(name))
+        for name, label in kept.items()
         if new["spec"].get(name) != old["spec"].get(name)
     ]
 
 
 def driver_warnings(new: JsonObject, old: JsonObject | None) -> list[str]:
-    """A driver that gets tokens should get them where nobody logs them."""
+    """Warn about tokens that the driver gets in the volume context, where they are logged."""
     wanted = new["spec"].get("tokenRequests")
     if old is not None and old["spec"].get("tokenRequests") == wanted:
         return []
@@ -224,16 +226,16 @@ def driver_warnings(new: JsonObject, old: JsonObject | None) -> list[str]:
     return [_LOGGED] if wanted and not safe else []
 
 
-def capacity_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with what a class has left in a place."""
+def capacity_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a CSIStorageCapacity."""
     found = selector_problems(obj.get("nodeTopology"), "nodeTopology")
     found += name_problems(subdomain, obj.get("storageClassName") or "", "storageClassName")
     return found + negative_amount(obj.get("capacity"), "capacity")
 
 
-def capacity_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What a capacity is about stays as it was."""
-    found: list[Cause] = []
+def capacity_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a CSIStorageCapacity: immutable fields."""
+    found: list[FieldCause] = []
     if new.get("nodeTopology") != old.get("nodeTopology"):
         topology = new.get("nodeTopology")
         shown = topology and internal_form(topology, "meta.LabelSelector")
@@ -244,18 +246,18 @@ def capacity_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
 
 
 def capacity_warnings(obj: JsonObject, _: JsonObject | None) -> list[str]:
-    """Labels of a capacity's place that nobody should use now."""
+    """Return the warnings about deprecated labels of a capacity's place."""
     topology = obj.get("nodeTopology") or {}
     field = "nodeTopology.matchExpressions"
     found = expression_deprecations(topology.get("matchExpressions"), field)
     for key in topology.get("matchLabels") or ():
-        if said := label_deprecation(key):
-            found.append(f"nodeTopology.matchLabels.{key}: {said}")
+        if message := label_deprecation(key):
+            found.append(f"nodeTopology.matchLabels.{key}: {message}")
     return found
 
 
-def attachment_problems(obj: JsonObject) -> list[Cause]:
-    """What is wrong with a volume's attachment to a node."""
+def attachment_problems(obj: JsonObject) -> list[FieldCause]:
+    """Return the problems of a VolumeAttachment."""
     spec = obj["spec"]
     found = driver_name_problems(spec.get("attacher") or "", "spec.attacher")
     found += _source_problems(spec.get("source") or {})
@@ -267,25 +269,25 @@ def attachment_problems(obj: JsonObject) -> list[Cause]:
     return found
 
 
-def _source_problems(source: JsonObject) -> list[Cause]:
+def _source_problems(source: JsonObject) -> list[FieldCause]:
     volume, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
-    why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if volume is None and inline is None:
-        return [required("spec.source", why)]
+        return [required("spec.source", detail)]
     if volume is not None and inline is not None:
-        return [forbidden_field("spec.source", why)]
+        return [forbidden_field("spec.source", detail)]
     if inline is not None:
         return volume_spec_problems(inline, "", "spec.source.inlineVolumeSpec", inline=True)
     if volume:
         return []
-    why = "must specify non empty persistentVolumeName"
-    return [required("spec.source.persistentVolumeName", why)]
+    detail = "must specify non empty persistentVolumeName"
+    return [required("spec.source.persistentVolumeName", detail)]
 
 
-def attachment_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
-    """What is wrong with what an attacher says."""
+def attachment_status_problems(new: JsonObject, _: JsonObject) -> list[FieldCause]:
+    """Return the problems of a VolumeAttachment's status."""
     status = new.get("status") or {}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if _size(status.get("attachmentMetadata") or {}) > _BYTES:
         found.append(too_long("status.attachmentMetadata", _BYTES))
     for name in ("attachError", "detachError"):
@@ -293,19 +295,19 @@ def attachment_status_problems(new: JsonObject, _: JsonObject) -> list[Cause]:
     return found
 
 
-def _error_problems(error: JsonObject, field: str) -> list[Cause]:
-    found: list[Cause] = []
+def _error_problems(error: JsonObject, field: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     if len((error.get("message") or "").encode()) > _ERROR_LETTERS:
         found.append(too_long(f"{field}.message", _BYTES))
     code = error.get("errorCode")
     if code is not None and code < 0:
-        why = "must be between 0 and 2147483647, inclusive"
-        found.append(bad_value(f"{field}.errorCode", code, why))
+        detail = "must be between 0 and 2147483647, inclusive"
+        found.append(bad_value(f"{field}.errorCode", code, detail))
     return found
 
 
-def attachment_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """An attachment is about one volume and one node, for good."""
+def attachment_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse changes of a VolumeAttachment's spec."""
     if new["spec"] == old["spec"]:
         return []
     return [immutable("spec", internal_form(new["spec"], "storage.VolumeAttachmentSpec"))]

@@ -1,7 +1,7 @@
-"""What is wrong with a persistent volume, what of it must stay, and what nobody should use now.
+"""Validation of persistent volumes.
 
-Most kinds of sources only need some words; what they need is a table. A volume has one source; the
-names under which its faults are told are kube-apiserver's, which are not always the field's.
+A volume has one source. Most sources only have required fields, which are a table. Field names in
+errors are kube-apiserver's, which are not always those of the field.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.schema.internal import difference, internal_form
 from bayplan.embedded.apiserver.validation.causes import (
@@ -59,8 +59,9 @@ SOURCES = {
     "storageos": ("storageos", "storageos"),
     "csi": ("csi", "csi"),
 }
-"""Sources in the order in which they are looked at; the names by which a second source and a
-source's faults are told. One that cannot be second has no such name."""
+"""Sources in the order of validation, with the name in an error about a second source and in
+errors about the source itself. A source that cannot be second has no such name.
+"""
 _MOUNTABLE = frozenset(
     (
         *("gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte"),
@@ -68,23 +69,23 @@ _MOUNTABLE = frozenset(
         "photonPersistentDisk",
     )
 )
-"""Sources whose mount options may stand in an annotation."""
+"""Sources that support the mount options annotation."""
 
 
-def volume_problems(volume: JsonObject) -> list[Cause]:
-    """What is wrong with a persistent volume."""
+def volume_problems(volume: JsonObject) -> list[FieldCause]:
+    """Return the problems of a persistent volume."""
     found = volume_spec_problems(volume["spec"], volume["metadata"].get("name") or "", "spec")
     mounts = MOUNT_OPTIONS in (volume["metadata"].get("annotations") or {})
     if mounts and not _MOUNTABLE & volume["spec"].keys():
-        why = "may not specify mount options for this volume type"
-        found.append(forbidden_field(f"metadata.annotations.{MOUNT_OPTIONS}", why))
+        detail = "may not specify mount options for this volume type"
+        found.append(forbidden_field(f"metadata.annotations.{MOUNT_OPTIONS}", detail))
     return found
 
 
 def volume_spec_problems(
     spec: JsonObject, name: str, field: str, *, inline: bool = False
-) -> list[Cause]:
-    """What is wrong with a volume's spec, which may stand inside an attachment."""
+) -> list[FieldCause]:
+    """Return the problems of a volume's spec, also of one inside an attachment."""
     found = _inline_problems(spec, field) if inline else []
     modes = spec.get("accessModes") or []
     if not modes:
@@ -101,7 +102,7 @@ def volume_spec_problems(
     return found if inline else found + _attribute_problems(spec, field)
 
 
-def _inline_problems(spec: JsonObject, field: str) -> list[Cause]:
+def _inline_problems(spec: JsonObject, field: str) -> list[FieldCause]:
     found = [
         forbidden_field(f"{field}.{name}", f"may not be specified {_INLINE}")
         for name in ("claimRef", "capacity")
@@ -112,17 +113,17 @@ def _inline_problems(spec: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def access_mode_problems(modes: list[str], field: str) -> list[Cause]:
-    """What is wrong with how a volume may be used."""
+def access_mode_problems(modes: list[str], field: str) -> list[FieldCause]:
+    """Return the problems of access modes."""
     found = [not_supported(field, mode, ACCESS_MODES) for mode in modes if mode not in ACCESS_MODES]
     known = {mode for mode in modes if mode in ACCESS_MODES}
     if "ReadWriteOncePod" in known and len(known) > 1:
-        why = "may not use ReadWriteOncePod with other access modes"
-        found.append(forbidden_field(field, why))
+        detail = "may not use ReadWriteOncePod with other access modes"
+        found.append(forbidden_field(field, detail))
     return found
 
 
-def _capacity_problems(capacity: JsonObject, field: str) -> list[Cause]:
+def _capacity_problems(capacity: JsonObject, field: str) -> list[FieldCause]:
     found = [] if capacity else [required(field)]
     if "storage" not in capacity or len(capacity) > 1:
         found.append(not_supported(field, dict(sorted(capacity.items())) or None, ("storage",)))
@@ -132,7 +133,7 @@ def _capacity_problems(capacity: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def _policy_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+def _policy_problems(spec: JsonObject, field: str, *, inline: bool) -> list[FieldCause]:
     policy, place = (
         spec.get("persistentVolumeReclaimPolicy"),
         f"{field}.persistentVolumeReclaimPolicy",
@@ -144,7 +145,7 @@ def _policy_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Caus
     return [not_supported(place, policy, _RECLAIM_POLICIES)]
 
 
-def _affinity_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+def _affinity_problems(spec: JsonObject, field: str, *, inline: bool) -> list[FieldCause]:
     affinity, place = spec.get("nodeAffinity"), f"{field}.nodeAffinity"
     if affinity is None:
         return []
@@ -155,21 +156,21 @@ def _affinity_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Ca
     return node_selector_problems(affinity["required"], f"{place}.required")
 
 
-def _source_problems(spec: JsonObject, name: str, field: str) -> list[Cause]:
+def _source_problems(spec: JsonObject, name: str, field: str) -> list[FieldCause]:
     given = [source for source in SOURCES if spec.get(source) is not None]
     if not given:
         return [required(field, "must specify a volume type")]
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for index, source in enumerate(given):
-        second, told = SOURCES[source]
+        second, message = SOURCES[source]
         if index and second:
-            why = "may not specify more than 1 volume type"
-            found.append(forbidden_field(f"{field}.{second}", why))
+            detail = "may not specify more than 1 volume type"
+            found.append(forbidden_field(f"{field}.{second}", detail))
             continue
-        found += _rule_of(source, name)(spec[source], f"{field}.{told}")
+        found += _rule_of(source, name)(spec[source], f"{field}.{message}")
         if source == "local" and spec.get("nodeAffinity") is None:
-            why = "Local volume requires node affinity"
-            found.append(required(f"{field}.nodeAffinity", why))
+            detail = "Local volume requires node affinity"
+            found.append(required(f"{field}.nodeAffinity", detail))
     return found
 
 
@@ -177,16 +178,16 @@ def _rule_of(source: str, name: str) -> SourceRule:
     return csi_problems if source == "csi" else source_rule(source, name)
 
 
-def driver_name_problems(name: str, field: str) -> list[Cause]:
-    """What is wrong with the name of a CSI driver."""
+def driver_name_problems(name: str, field: str) -> list[FieldCause]:
+    """Return the problems of the name of a CSI driver."""
     if not name:
         return [required(field)]
     found = [too_long(field, _DRIVER_LETTERS)] if len(name.encode()) > _DRIVER_LETTERS else []
-    return found + [bad_value(field, name, why) for why in subdomain(name.lower())]
+    return found + [bad_value(field, name, detail) for detail in subdomain(name.lower())]
 
 
-def csi_problems(csi: JsonObject, field: str) -> list[Cause]:
-    """What is wrong with a volume of a CSI driver."""
+def csi_problems(csi: JsonObject, field: str) -> list[FieldCause]:
+    """Return the problems of a volume of a CSI driver."""
     found = driver_name_problems(csi.get("driver") or "", f"{field}.driver")
     if not csi.get("volumeHandle"):
         found.append(required(f"{field}.volumeHandle"))
@@ -196,8 +197,8 @@ def csi_problems(csi: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def _secret_problems(secret: JsonObject, field: str) -> list[Cause]:
-    found: list[Cause] = []
+def _secret_problems(secret: JsonObject, field: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     rules: dict[str, Callable[[str], list[str]]] = {"name": subdomain, "namespace": dns_label}
     for name, rule in rules.items():
         value = secret.get(name)
@@ -209,16 +210,16 @@ def _secret_problems(secret: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def _root_problems(spec: JsonObject, field: str) -> list[Cause]:
+def _root_problems(spec: JsonObject, field: str) -> list[FieldCause]:
     path = (spec.get("hostPath") or {}).get("path")
     recycled = spec.get("persistentVolumeReclaimPolicy") == "Recycle"
     if not path or not recycled or posixpath.normpath(path) not in ("/", "//"):
         return []
-    why = "may not be 'recycle' for a hostPath mount of '/'"
-    return [forbidden_field(f"{field}.persistentVolumeReclaimPolicy", why)]
+    detail = "may not be 'recycle' for a hostPath mount of '/'"
+    return [forbidden_field(f"{field}.persistentVolumeReclaimPolicy", detail)]
 
 
-def _class_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+def _class_problems(spec: JsonObject, field: str, *, inline: bool) -> list[FieldCause]:
     name = spec.get("storageClassName")
     if not name:
         return []
@@ -227,17 +228,17 @@ def _class_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause
     return name_problems(subdomain, name, f"{field}.storageClassName")
 
 
-def _mode_problems(spec: JsonObject, field: str, *, inline: bool) -> list[Cause]:
+def _mode_problems(spec: JsonObject, field: str, *, inline: bool) -> list[FieldCause]:
     mode = spec.get("volumeMode")
     if mode is None or mode in (("Filesystem",) if inline else VOLUME_MODES):
         return []
     if inline:
-        why = f"may not specify volumeMode other than Filesystem {_INLINE}"
-        return [forbidden_field(f"{field}.volumeMode", why)]
+        detail = f"may not specify volumeMode other than Filesystem {_INLINE}"
+        return [forbidden_field(f"{field}.volumeMode", detail)]
     return [not_supported(f"{field}.volumeMode", mode, VOLUME_MODES)]
 
 
-def _attribute_problems(spec: JsonObject, field: str) -> list[Cause]:
+def _attribute_problems(spec: JsonObject, field: str) -> list[FieldCause]:
     name, place = spec.get("volumeAttributesClassName"), f"{field}.volumeAttributesClassName"
     if name is None:
         return []
@@ -247,8 +248,8 @@ def _attribute_problems(spec: JsonObject, field: str) -> list[Cause]:
         else [required(place, "an empty string is disallowed")]
     )
     if spec.get("csi") is None:
-        why = "has to be specified when using volumeAttributesClassName"
-        found.append(required(f"{field}.csi", why))
+        detail = "has to be specified when using volumeAttributesClassName"
+        found.append(required(f"{field}.csi", detail))
     return found
 
 
@@ -277,17 +278,17 @@ _RENAMED_LABELS = {
 }
 
 
-def volume_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a volume must stay as it was: its source, its mode, where it can be reached."""
-    found: list[Cause] = []
+def volume_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change: source, volume mode and node affinity are immutable."""
+    found: list[FieldCause] = []
     before, after = _sources(old["spec"]), _sources(new["spec"])
     if "csi" in before and "csi" in after and "controllerExpandSecretRef" not in before["csi"]:
         after["csi"] = {**after["csi"]}
         after["csi"].pop("controllerExpandSecretRef", None)
     if after != before:
-        why = "spec.persistentvolumesource is immutable after creation"
+        detail = "spec.persistentvolumesource is immutable after creation"
         shown = difference(before, after, "core.PersistentVolumeSource")
-        found.append(forbidden_field("spec.persistentvolumesource", f"{why}\n{shown}"))
+        found.append(forbidden_field("spec.persistentvolumesource", f"{detail}\n{shown}"))
     if new["spec"].get("volumeMode") != old["spec"].get("volumeMode"):
         found.append(immutable("volumeMode", new["spec"].get("volumeMode")))
     affinity = old["spec"].get("nodeAffinity")
@@ -295,21 +296,21 @@ def volume_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
         found += _affinity_change_problems(new["spec"].get("nodeAffinity"), affinity)
     name = "volumeAttributesClassName"
     if old["spec"].get(name) is not None and new["spec"].get(name) is None:
-        why = "update from non-nil value to nil is forbidden"
-        found.append(forbidden_field(f"spec.{name}", why))
+        detail = "update from non-nil value to nil is forbidden"
+        found.append(forbidden_field(f"spec.{name}", detail))
     return found
 
 
-def _affinity_change_problems(new: JsonObject | None, old: JsonObject) -> list[Cause]:
+def _affinity_change_problems(new: JsonObject | None, old: JsonObject) -> list[FieldCause]:
     if new is not None and new == _with_new_labels(old, new):
         return []
     shown = internal_form(new, "core.VolumeNodeAffinity") if new is not None else None
-    why = f"{IMMUTABLE}, except for updating from beta label to GA"
-    return [bad_value("nodeAffinity", shown, why)]
+    detail = f"{IMMUTABLE}, except for updating from beta label to GA"
+    return [bad_value("nodeAffinity", shown, detail)]
 
 
 def _with_new_labels(old: JsonObject, new: JsonObject) -> JsonObject:
-    """What nodes a volume was bound to, with labels under their new name where they got it."""
+    """Return the old node affinity with renamed labels where the new one has them."""
     old = clone(old)
     for before, after in zip(_expressions(old), _expressions(new), strict=False):
         if _RENAMED_LABELS.get(before.get("key") or "") == after.get("key"):
@@ -332,11 +333,11 @@ def _sources(spec: JsonObject) -> JsonObject:
 
 
 def volume_warnings(volume: JsonObject, _: JsonObject | None) -> list[str]:
-    """What of a volume nobody should use now."""
+    """Return the warnings about deprecated fields of a volume."""
     spec, annotations = volume["spec"], volume["metadata"].get("annotations") or {}
     found = [
-        f"metadata.annotations[{key}]: {said}"
-        for key, said in _OLD_ANNOTATIONS.items()
+        f"metadata.annotations[{key}]: {message}"
+        for key, message in _OLD_ANNOTATIONS.items()
         if key in annotations
     ]
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
@@ -348,4 +349,6 @@ def volume_warnings(volume: JsonObject, _: JsonObject | None) -> list[str]:
     for index, term in enumerate(terms or ()):
         field = f"spec.nodeAffinity.required.nodeSelectorTerms[{index}].matchExpressions"
         found += expression_deprecations(term.get("matchExpressions"), field)
-    return found + [said for source, said in _OLD_SOURCES.items() if spec.get(source) is not None]
+    return found + [
+        message for source, message in _OLD_SOURCES.items() if spec.get(source) is not None
+    ]

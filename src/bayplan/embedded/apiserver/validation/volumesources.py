@@ -1,6 +1,6 @@
-"""What is wrong with what a volume is made of, source by source.
+"""Validation of volume sources.
 
-Most sources only need some words to be there; those are a table. The others have a rule each.
+Most sources only have required fields, which are a table. The others have a rule each.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -19,8 +19,8 @@ from bayplan.embedded.apiserver.validation.causes import (
 )
 from bayplan.embedded.apiserver.validation.names import backstep_problems, dns_label, name_problems
 
-SourceRule = Callable[[JsonObject, str], list[Cause]]
-"""Says what is wrong with a source, told under a field."""
+SourceRule = Callable[[JsonObject, str], list[FieldCause]]
+"""Returns the problems of a source at a field."""
 
 _NEEDS = {
     "gcePersistentDisk": ("pdName",),
@@ -57,11 +57,11 @@ _MANAGED_DISK = (
 _BLOB_DISK = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
-def _needs(source: JsonObject, names: tuple[str, ...], field: str) -> list[Cause]:
+def _needs(source: JsonObject, names: tuple[str, ...], field: str) -> list[FieldCause]:
     return [required(f"{field}.{name}") for name in names if not source.get(name)]
 
 
-def _host_path(source: JsonObject, field: str) -> list[Cause]:
+def _host_path(source: JsonObject, field: str) -> list[FieldCause]:
     if not source.get("path"):
         return [required(f"{field}.path")]
     found, type_ = backstep_problems(source["path"], f"{field}.path"), source.get("type")
@@ -70,67 +70,67 @@ def _host_path(source: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def _local(source: JsonObject, field: str) -> list[Cause]:
+def _local(source: JsonObject, field: str) -> list[FieldCause]:
     found = _needs(source, ("path",), field)
     return found or backstep_problems(source["path"], f"{field}.path")
 
 
-def _partition(source: JsonObject, field: str) -> list[Cause]:
+def _partition(source: JsonObject, field: str) -> list[FieldCause]:
     number = source.get("partition") or 0
     return [] if 0 <= number <= 255 else [out_of_range(f"{field}.partition", number, 1, 255)]
 
 
-def _glusterfs(source: JsonObject, field: str) -> list[Cause]:
+def _glusterfs(source: JsonObject, field: str) -> list[FieldCause]:
     namespace, place = source.get("endpointsNamespace"), f"{field}.endpointsNamespace"
     if namespace == "":
-        why = "if the endpointnamespace is set, it must be a valid namespace name"
-        return [bad_value(place, "", why)]
+        detail = "if the endpointnamespace is set, it must be a valid namespace name"
+        return [bad_value(place, "", detail)]
     return name_problems(dns_label, namespace, place) if namespace else []
 
 
-def _flocker(source: JsonObject, field: str) -> list[Cause]:
+def _flocker(source: JsonObject, field: str) -> list[FieldCause]:
     name, uuid = source.get("datasetName") or "", source.get("datasetUUID") or ""
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if not name and not uuid:
         found.append(required(field, "one of datasetName and datasetUUID is required"))
     if name and uuid:
-        why = "datasetName and datasetUUID can not be specified simultaneously"
-        found.append(bad_value(field, "resource", why))
+        detail = "datasetName and datasetUUID can not be specified simultaneously"
+        found.append(bad_value(field, "resource", detail))
     if "/" in name:
         found.append(bad_value(f"{field}.datasetName", name, "must not contain '/'"))
     return found
 
 
-def _nfs(source: JsonObject, field: str) -> list[Cause]:
+def _nfs(source: JsonObject, field: str) -> list[FieldCause]:
     found, path = _needs(source, ("server", "path"), field), source.get("path") or ""
     if not path.startswith("/"):
         found.append(bad_value(f"{field}.path", path, "must be an absolute path"))
     return found
 
 
-def _quobyte(source: JsonObject, field: str) -> list[Cause]:
+def _quobyte(source: JsonObject, field: str) -> list[FieldCause]:
     registry, tenant = source.get("registry") or "", source.get("tenant") or ""
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if not registry:
         found.append(required(f"{field}.registry", _HOST_PORTS))
     elif len(tenant.encode()) >= _TENANT_LETTERS:
-        why = "must be a UUID and may not exceed a length of 64 characters"
-        found.append(required(f"{field}.tenant", why))
+        detail = "must be a UUID and may not exceed a length of 64 characters"
+        found.append(required(f"{field}.tenant", detail))
     else:
         wrong = [pair for pair in registry.split(",") if not _HOST_PORT.match(pair)]
         found += [bad_value(f"{field}.registry", registry, _HOST_PORTS) for _ in wrong[:1]]
     return found + _needs(source, ("volume",), field)
 
 
-def _iscsi(volume: str, source: JsonObject, field: str) -> list[Cause]:
+def _iscsi(volume: str, source: JsonObject, field: str) -> list[FieldCause]:
     portal, initiator = source.get("targetPortal") or "", source.get("initiatorName")
     found = _needs(source, ("targetPortal",), field)
     if initiator is not None and len(f"{volume}:{portal}".encode()) > _TARGET_LETTERS:
-        why = (
+        detail = (
             "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if "
             "iscsi.initiatorName is specified."
         )
-        found.append(bad_value(f"{field}.targetportal", portal, why))
+        found.append(bad_value(f"{field}.targetportal", portal, detail))
     name = source.get("iqn") or ""
     found += initiator_problems(name, f"{field}.iqn") if name else [required(f"{field}.iqn")]
     found += lun_problems(source.get("lun") or 0, field)
@@ -143,58 +143,60 @@ def _iscsi(volume: str, source: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def initiator_problems(name: str, field: str, why: str = "must be valid format") -> list[Cause]:
-    """What is wrong with the name of an end of an iSCSI session; `why` is said of no known kind."""
+def initiator_problems(
+    name: str, field: str, detail: str = "must be valid format"
+) -> list[FieldCause]:
+    """Return the problems of an iSCSI name; `detail` is the message for unknown formats."""
     rule = _INITIATORS.get(name[:3])
     if rule is None:
-        return [bad_value(field, name, why)]
+        return [bad_value(field, name, detail)]
     return [] if rule.search(name) else [bad_value(field, name, "must be valid format")]
 
 
-def lun_problems(number: int, field: str) -> list[Cause]:
-    """What is wrong with the number of a unit."""
+def lun_problems(number: int, field: str) -> list[FieldCause]:
+    """Return the problems of a LUN."""
     return [] if 0 <= number <= 255 else [out_of_range(f"{field}.lun", number, 0, 255)]
 
 
-def _secret(source: JsonObject, names: tuple[str, ...], field: str) -> list[Cause]:
+def _secret(source: JsonObject, names: tuple[str, ...], field: str) -> list[FieldCause]:
     secret = source.get("secretRef")
     return [] if secret is None else _needs(secret, names, f"{field}.secretRef")
 
 
-def _cinder(source: JsonObject, field: str) -> list[Cause]:
+def _cinder(source: JsonObject, field: str) -> list[FieldCause]:
     return _secret(source, ("name", "namespace"), field)
 
 
-def _fc(source: JsonObject, field: str) -> list[Cause]:
+def _fc(source: JsonObject, field: str) -> list[FieldCause]:
     names, ids, lun = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if not names and not ids:
-        why = "must specify either targetWWNs or wwids, but not both"
-        found.append(required(f"{field}.targetWWNs", why))
+        detail = "must specify either targetWWNs or wwids, but not both"
+        found.append(required(f"{field}.targetWWNs", detail))
     if names and ids:
-        why = "targetWWNs and wwids can not be specified simultaneously"
-        found.append(bad_value(f"{field}.targetWWNs", names, why))
+        detail = "targetWWNs and wwids can not be specified simultaneously"
+        found.append(bad_value(f"{field}.targetWWNs", names, detail))
     if names and lun is None:
         found.append(required(f"{field}.lun", "lun is required if targetWWNs is specified"))
     return found + (lun_problems(lun, field) if names and lun is not None else [])
 
 
-def _flex(source: JsonObject, field: str) -> list[Cause]:
+def _flex(source: JsonObject, field: str) -> list[FieldCause]:
     found = _needs(source, ("driver",), field)
     for key in source.get("options") or ():
         domain = f".{key.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
-            why = "kubernetes.io and k8s.io namespaces are reserved"
-            found.append(bad_value(f"{field}.options[{key}]", key, why))
+            detail = "kubernetes.io and k8s.io namespaces are reserved"
+            found.append(bad_value(f"{field}.options[{key}]", key, detail))
     return found
 
 
-def _azure_file(source: JsonObject, field: str) -> list[Cause]:
+def _azure_file(source: JsonObject, field: str) -> list[FieldCause]:
     named = source.get("secretNamespace") != ""
     return [] if named else [required(f"{field}.secretNamespace")]
 
 
-def _azure_disk(source: JsonObject, field: str) -> list[Cause]:
+def _azure_disk(source: JsonObject, field: str) -> list[FieldCause]:
     found = _needs(source, ("diskName", "diskURI"), field)
     caching, kind, uri = source.get("cachingMode"), source.get("kind"), source.get("diskURI") or ""
     if caching is not None and caching not in _CACHING_MODES:
@@ -208,7 +210,7 @@ def _azure_disk(source: JsonObject, field: str) -> list[Cause]:
     return found
 
 
-def _storage_os(source: JsonObject, field: str) -> list[Cause]:
+def _storage_os(source: JsonObject, field: str) -> list[FieldCause]:
     found = _needs(source, ("volumeName",), field)
     for name in ("volumeName", "volumeNamespace"):
         if source.get(name):
@@ -235,11 +237,11 @@ _RULES: dict[str, SourceRule] = {
 
 
 def source_rule(source: str, volume: str) -> SourceRule:
-    """The rule for a source of a volume of a name."""
+    """Return the rule for a source of a volume."""
     if source == "iscsi":
         return partial(_iscsi, volume)
 
-    def check(given: JsonObject, field: str) -> list[Cause]:
+    def check(given: JsonObject, field: str) -> list[FieldCause]:
         found = _needs(given, _NEEDS.get(source, ()), field)
         rule = _RULES.get(source)
         return found if rule is None else found + rule(given, field)

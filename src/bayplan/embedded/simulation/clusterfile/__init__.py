@@ -1,4 +1,4 @@
-"""The cluster file: one YAML document that says what a simulated cluster is made of."""
+"""The cluster file: one YAML document that describes a simulated cluster."""
 
 from bayplan.embedded.simulation.clusterfile.cluster import (
     ClusterSpec,

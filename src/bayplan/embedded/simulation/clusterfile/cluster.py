@@ -1,7 +1,7 @@
-"""Reading a cluster file: YAML, then its shape, then its sense; each error names line and field.
+"""Reading of cluster files: YAML, types, then values; each error names line and field.
 
-Each section has a module that says how it is written and what becomes of it; here they come
-together, from a `ClusterFile` to the `ClusterSpec` that a simulation is made from.
+Each section has a module with its fields and its result; here they are combined, from a
+`ClusterFile` to the `ClusterSpec` of a simulation.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Annotated
 
 import msgspec
 
-from bayplan.base.configfiles import ConfigFileError, FieldProblem, parse, read_text, shaped
+from bayplan.base.configfiles import ConfigFileError, FieldProblem, convert_value, parse, read_text
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.csi.volumes import Driver
-from bayplan.embedded.nodes.machines import NodeGroup
+from bayplan.embedded.nodes.machines import SimulatedNodeGroup
 from bayplan.embedded.simulation.clusterfile.faults import (
     FaultSection,
     ScheduledFault,
@@ -24,8 +24,8 @@ from bayplan.embedded.simulation.clusterfile.faults import (
     faults,
 )
 from bayplan.embedded.simulation.clusterfile.groups import (
-    GroupSection,
     InstanceTypeSection,
+    NodeGroupSection,
     groups,
 )
 from bayplan.embedded.simulation.clusterfile.storage import (
@@ -39,18 +39,18 @@ from bayplan.embedded.simulation.clusterfile.workloads import (
     WorkloadSpec,
     workloads,
 )
-from bayplan.kube.attachtables import LimitsSection, check_own_limits
+from bayplan.kube.attachtables import LimitsSection, check_custom_limits
 from bayplan.kube.configvalues import Section
 
 
 class ClusterFile(Section):
-    """Everything, as it is written; docs/cluster-file.md explains every field."""
+    """The fields of a cluster file; docs/cluster-file.md documents every field."""
 
     seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 1
     csi_drivers: list[DriverSection] = []
     storage_classes: list[ClassSection] = []
     instance_types: list[InstanceTypeSection] = []
-    node_groups: list[GroupSection] = []
+    node_groups: list[NodeGroupSection] = []
     attach_limits: LimitsSection | None = None
     faults: list[FaultSection] = []
     workloads: list[WorkloadSection] = []
@@ -58,45 +58,43 @@ class ClusterFile(Section):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """What a cluster is made from."""
+    """The description of a simulated cluster."""
 
     source: str = "cluster"
     seed: int = 1
     drivers: dict[str, Driver] = field(default_factory=dict)
     classes: tuple[JsonObject, ...] = ()
-    groups: tuple[NodeGroup, ...] = ()
+    groups: tuple[SimulatedNodeGroup, ...] = ()
     attach_limits: LimitsSection | None = None
-    """How nodes publish what they can attach; None if nobody does that for them."""
+    """How nodes publish attach limits; None if they do not."""
     faults: tuple[ScheduledFault, ...] = ()
     workloads: tuple[WorkloadSpec, ...] = ()
     lines: dict[str, int] = field(default_factory=dict)
-    """The lines of the workloads' places."""
+    """Line numbers of the workloads."""
 
     def targets(self, present: Container[str] = ()) -> Targets:
-        """Whom faults can strike, beside nodes that are there already."""
+        """Return the possible targets of faults, with the existing nodes."""
         return Targets.of(self.groups, self.drivers, present)
 
 
 def read_cluster(path: Path) -> ClusterSpec:
-    """The cluster that a file describes; ConfigFileError if it cannot be used."""
+    """Read a cluster file; ConfigFileError if it is invalid."""
     return parse_cluster(read_text(path), str(path), path.parent)
 
 
 def parse_cluster(text: bytes, source: str, folder: Path) -> ClusterSpec:
-    """The cluster that a text describes; other files are looked for in the folder."""
+    """Parse the text of a cluster file; other files are relative to the folder."""
     document = parse(text, source, ClusterFile)
     try:
         spec = _spec(document.value, folder)
     except FieldProblem as problem:
         raise document.error(problem) from None
-    lines = {one.place: document.places.line(one.place) for one in spec.workloads}
+    lines = {one.place: document.lines.line(one.place) for one in spec.workloads}
     return replace(spec, source=source, lines=lines)
 
 
 def plain_cluster(text: bytes, source: str, folder: Path) -> dict[str, object]:
-    """What a text says, with the files that it names written into it; ConfigFileError if it
-    describes no cluster.
-    """
+    """Return a cluster file's data with all named files inlined; ConfigFileError if invalid."""
     spec = parse_cluster(text, source, folder)
     value = parse(text, source, dict[str, object]).value
     for index, section in enumerate(_workloads_in(value)):
@@ -106,9 +104,9 @@ def plain_cluster(text: bytes, source: str, folder: Path) -> dict[str, object]:
 
 
 def cluster_of(value: object, source: str, folder: Path) -> ClusterSpec:
-    """The cluster that a plain value describes; ConfigFileError names the field."""
+    """Return the cluster of plain data; ConfigFileError names the field."""
     try:
-        return replace(_spec(shaped(value, ClusterFile), folder), source=source)
+        return replace(_spec(convert_value(value, ClusterFile), folder), source=source)
     except FieldProblem as problem:
         raise ConfigFileError(source, 0, problem.field, problem.problem) from None
 
@@ -123,7 +121,7 @@ def _spec(file: ClusterFile, folder: Path) -> ClusterSpec:
     found = groups(file.instance_types, file.node_groups, known)
     struck = faults(file.faults, Targets.of(found, known))
     if file.attach_limits is not None:
-        check_own_limits(file.attach_limits.limits, "attachLimits.limits")
+        check_custom_limits(file.attach_limits.limits, "attachLimits.limits")
     return ClusterSpec(
         seed=file.seed,
         drivers=known,

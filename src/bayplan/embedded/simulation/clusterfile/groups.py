@@ -1,4 +1,4 @@
-"""The sections `instanceTypes` and `nodeGroups`: as they are written, and the groups they make."""
+"""The sections `instanceTypes` and `nodeGroups`: their fields and node groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from bayplan.embedded.apiserver.rest import metadata
 from bayplan.embedded.apiserver.strategies.table import strategy_of
 from bayplan.embedded.control.view import NODES
 from bayplan.embedded.csi.volumes import Driver
-from bayplan.embedded.nodes.machines import Cloud, GroupDriver, Instance, InstanceType, NodeGroup
+from bayplan.embedded.nodes.machines import (
+    Cloud,
+    GroupDriver,
+    InstanceType,
+    SimulatedInstance,
+    SimulatedNodeGroup,
+)
 from bayplan.embedded.nodes.registration import node_object
 from bayplan.kube.configvalues import (
     Count,
@@ -21,44 +27,46 @@ from bayplan.kube.configvalues import (
     Section,
     check_labels,
     check_quantities,
-    find,
-    once,
+    check_unique,
+    look_up,
     seconds,
 )
 from bayplan.kube.meta import Quantity
-from bayplan.nodegroups.sections import OptionsSection, TaintSection
+from bayplan.nodegroups.config_sections import OptionsSection, TaintSection
 
-_MOST = 99_999
-"""Numbers of nodes go on beyond a group's maximum, since none is used twice."""
+_MAX_NODE_NUMBER = 99_999
+"""Highest node number that is checked: numbers are not reused and exceed a group's maximum."""
 _NEVER = "1970-01-01T00:00:00Z"
 
 
-def check_nodes(group: NodeGroup, path: str) -> None:
-    """A node of the group in each of its zones has to be one that can be registered."""
+def check_nodes(group: SimulatedNodeGroup, path: str) -> None:
+    """Check that a node of the group in each of its zones would be valid."""
     strategy = strategy_of(NODES)
     for zone in group.zones:
-        node = node_object(Instance(f"{group.name}-{_MOST}", group, zone, 0.0, None), _NEVER)
+        node = node_object(
+            SimulatedInstance(f"{group.name}-{_MAX_NODE_NUMBER}", group, zone, 0.0, None), _NEVER
+        )
         for cause in (*metadata.problems(node, strategy), *strategy.validate(node)):
-            said = f"its nodes would be refused: {cause.field}: {cause.message}"
-            raise FieldProblem(path, said)
+            message = f"its nodes would be refused: {cause.field}: {cause.message}"
+            raise FieldProblem(path, message)
 
 
 class InstanceTypeSection(Section):
-    """A size of machine."""
+    """An instance type."""
 
     name: str
     cpu: Quantity = "4"
     memory: Quantity = "16Gi"
     pods: Count = 110
-    """The most pods on a node."""
+    """Maximum number of pods on a node."""
     ephemeral_storage: Quantity = "100Gi"
     resources: dict[str, Quantity] = {}
     """Further resources."""
     price: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """An hour's."""
+    """Price per hour."""
 
     def instance_type(self, path: str) -> InstanceType:
-        """The instance type."""
+        """Return the instance type."""
         own = {"cpu": self.cpu, "memory": self.memory, "ephemeralStorage": self.ephemeral_storage}
         check_quantities(own, path)
         check_quantities(self.resources, f"{path}.resources")
@@ -70,16 +78,16 @@ class GroupDriverSection(Section):
 
     name: str
     limit: Count | Literal["none"] = "none"
-    """What CSINode says; none publishes no limit."""
+    """Attach limit in CSINode; `none` publishes no limit."""
     real_limit: Count | Literal["none"] | None = None
-    """What the machine can; as limit unless said."""
+    """Attach limit of the machine; the same as `limit` by default."""
     delay: Duration = 10
-    """From the node to the driver on it."""
+    """Time from the node's registration to the driver's."""
     registers: bool = True
-    """Whether it ever comes."""
+    """Whether the driver registers at all."""
 
     def group_driver(self, path: str) -> GroupDriver:
-        """The driver; the machine can do what it says unless told otherwise."""
+        """Return the driver; the real limit defaults to the limit."""
         limit = None if self.limit == "none" else self.limit
         real = limit if self.real_limit is None else self.real_limit
         return GroupDriver(
@@ -90,43 +98,45 @@ class GroupDriverSection(Section):
         )
 
 
-class GroupSection(Section):
-    """Equal nodes."""
+class NodeGroupSection(Section):
+    """A group of equal nodes."""
 
     name: Name
     instance_type: str
     count: Count = 0
     """Nodes at the start."""
     min: Count = 0
-    """Least nodes."""
+    """Minimum size."""
     max: Count = 1000
-    """Most nodes."""
+    """Maximum size."""
     cloud: Cloud = "sim"
-    """How the nodes' provider IDs begin."""
+    """Provider whose ID format the nodes use."""
     zones: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)] = ("zone-a",)
-    """Nodes take them in turn."""
+    """Zones of the nodes, in turn."""
     labels: dict[str, str] = {}
-    """Of the nodes."""
+    """Labels of the nodes."""
     taints: list[TaintSection] = []
-    """Of the nodes."""
+    """Taints of the nodes."""
     allocatable: dict[str, Quantity] = {}
-    """Published beyond the type's resources."""
+    """Entries of `status.allocatable` beyond the resources of the type."""
     start: Duration = 30
-    """From the purchase to the node."""
+    """Time from the scale-up to the registration of the node."""
     drivers: list[GroupDriverSection] = []
     """CSI drivers on the nodes."""
     options: OptionsSection = msgspec.field(default_factory=OptionsSection)
-    """How autoscalers are asked to scale it."""
+    """Autoscaling options of the group."""
 
-    def group(self, type_: InstanceType, known: Mapping[str, Driver], path: str) -> NodeGroup:
-        """The node group."""
+    def group(
+        self, type_: InstanceType, known: Mapping[str, Driver], path: str
+    ) -> SimulatedNodeGroup:
+        """Return the node group."""
         if not self.min <= self.count <= self.max:
-            said = f"{self.count} is not between min {self.min} and max {self.max}"
-            raise FieldProblem(f"{path}.count", said)
+            message = f"{self.count} is not between min {self.min} and max {self.max}"
+            raise FieldProblem(f"{path}.count", message)
         check_labels(self.labels, f"{path}.labels")
         check_quantities(self.allocatable, f"{path}.allocatable")
         taints = [one.taint(f"{path}.taints[{index}]") for index, one in enumerate(self.taints)]
-        return NodeGroup(
+        return SimulatedNodeGroup(
             name=self.name,
             instance_type=type_,
             minimum=self.min,
@@ -145,22 +155,22 @@ class GroupSection(Section):
     def _drivers(self, known: Mapping[str, Driver], path: str) -> dict[str, GroupDriver]:
         found: dict[str, GroupDriver] = {}
         for index, one in enumerate(self.drivers):
-            find(known, one.name, f"{path}[{index}].name", "CSI driver")
-            once(found, one.name, f"{path}[{index}].name")
+            look_up(known, one.name, f"{path}[{index}].name", "CSI driver")
+            check_unique(found, one.name, f"{path}[{index}].name")
             found[one.name] = one.group_driver(f"{path}[{index}]")
         return found
 
 
 def groups(
-    types: list[InstanceTypeSection], sections: list[GroupSection], known: Mapping[str, Driver]
-) -> tuple[NodeGroup, ...]:
-    """The node groups, each with its instance type."""
+    types: list[InstanceTypeSection], sections: list[NodeGroupSection], known: Mapping[str, Driver]
+) -> tuple[SimulatedNodeGroup, ...]:
+    """Return the node groups, each with its instance type."""
     sizes = _types(types)
-    found: dict[str, NodeGroup] = {}
+    found: dict[str, SimulatedNodeGroup] = {}
     for index, one in enumerate(sections):
         path = f"nodeGroups[{index}]"
-        once(found, one.name, f"{path}.name")
-        size = find(sizes, one.instance_type, f"{path}.instanceType", "instance type")
+        check_unique(found, one.name, f"{path}.name")
+        size = look_up(sizes, one.instance_type, f"{path}.instanceType", "instance type")
         found[one.name] = one.group(size, known, path)
         check_nodes(found[one.name], path)
     return tuple(found.values())
@@ -169,6 +179,6 @@ def groups(
 def _types(sections: list[InstanceTypeSection]) -> dict[str, InstanceType]:
     found: dict[str, InstanceType] = {}
     for index, one in enumerate(sections):
-        once(found, one.name, f"instanceTypes[{index}].name")
+        check_unique(found, one.name, f"instanceTypes[{index}].name")
         found[one.name] = one.instance_type(f"instanceTypes[{index}]")
     return found

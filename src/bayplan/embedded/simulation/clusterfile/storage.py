@@ -1,4 +1,4 @@
-"""The sections `csiDrivers` and `storageClasses`: as they are written, and what becomes of them."""
+"""The sections `csiDrivers` and `storageClasses`: their fields and objects."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bayplan.kube.configvalues import (
     Duration,
     Name,
     Section,
-    find,
-    once,
+    check_unique,
+    look_up,
     seconds,
 )
 from bayplan.kube.names import is_qualified_name
@@ -24,20 +24,22 @@ class DriverSection(Section):
 
     name: Name
     topology_key: str = "topology.kubernetes.io/zone"
-    """Volumes are of one domain of this label; empty for volumes that can be used everywhere."""
+    """Topology label of its volumes; empty for volumes that are accessible everywhere."""
     provision: Duration = 2
-    """How long the cloud takes to make a volume."""
+    """Time to provision a volume."""
     attach: Duration = 3
-    """How long to attach one."""
+    """Time to attach a volume."""
     detach: Duration = 2
-    """How long to detach one."""
+    """Time to detach a volume."""
     attach_required: bool = True
-    """Whether volumes are attached at all."""
+    """Whether volumes have to be attached."""
 
     def driver(self, path: str) -> Driver:
-        """The driver."""
+        """Return the driver."""
         if self.topology_key and not is_qualified_name(self.topology_key):
-            raise FieldProblem(f"{path}.topologyKey", f"{self.topology_key!r} is no label key")
+            raise FieldProblem(
+                f"{path}.topologyKey", f"{self.topology_key!r} is not a valid label key"
+            )
         return Driver(
             name=self.name,
             topology_key=self.topology_key,
@@ -53,18 +55,18 @@ class ClassSection(Section):
 
     name: Name
     driver: str
-    """Who makes its volumes."""
+    """The CSI driver that provisions its volumes."""
     binding: Literal["WaitForFirstConsumer", "Immediate"] = "WaitForFirstConsumer"
-    """When a claim gets its volume."""
+    """The volume binding mode."""
     reclaim: Literal["Delete", "Retain"] = "Delete"
-    """What becomes of a volume whose claim has gone."""
+    """The reclaim policy."""
     default: bool = False
-    """For claims that name no class."""
+    """Whether it is the default class."""
     zones: list[str] = []
-    """Only in these, if any are named."""
+    """Allowed topologies; empty for all zones."""
 
     def storage_class(self, driver: Driver) -> JsonObject:
-        """The StorageClass."""
+        """Return the StorageClass."""
         meta: JsonObject = {"name": self.name}
         if self.default:
             meta["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
@@ -81,20 +83,20 @@ class ClassSection(Section):
 
 
 def drivers(sections: list[DriverSection]) -> dict[str, Driver]:
-    """The CSI drivers by name."""
+    """Return the CSI drivers by name."""
     found: dict[str, Driver] = {}
     for index, one in enumerate(sections):
-        once(found, one.name, f"csiDrivers[{index}].name")
+        check_unique(found, one.name, f"csiDrivers[{index}].name")
         found[one.name] = one.driver(f"csiDrivers[{index}]")
     return found
 
 
 def classes(sections: list[ClassSection], known: Mapping[str, Driver]) -> tuple[JsonObject, ...]:
-    """The StorageClasses to create."""
+    """Return the StorageClasses to create."""
     found: dict[str, JsonObject] = {}
     for index, one in enumerate(sections):
         path = f"storageClasses[{index}]"
-        once(found, one.name, f"{path}.name")
-        driver = find(known, one.driver, f"{path}.driver", "CSI driver")
+        check_unique(found, one.name, f"{path}.name")
+        driver = look_up(known, one.driver, f"{path}.driver", "CSI driver")
         found[one.name] = one.storage_class(driver)
     return tuple(found.values())

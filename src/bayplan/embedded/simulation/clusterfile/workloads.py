@@ -1,7 +1,7 @@
-"""The section `workloads`: objects to create, written here or in files beside the cluster file.
+"""The section `workloads`: objects to create, inline or in files.
 
-An object of a built-in kind must have that kind's shape, down to the last field, before anything
-runs: what a server would drop in silence, or refuse hours later, is an error with its line.
+An object of a built-in kind must have only fields of that kind: what a server would drop silently,
+or refuse hours later, is an error with its line.
 """
 
 from __future__ import annotations
@@ -14,61 +14,61 @@ from typing import Annotated, Literal
 import msgspec
 import yaml
 
-from bayplan.base.configfiles import ConfigFileError, FieldProblem, Places, read_text
+from bayplan.base.configfiles import ConfigFileError, FieldLines, FieldProblem, read_text
 from bayplan.base.suggestions import suggestion
 from bayplan.base.yaml_values import YamlError
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.kinds.builtin import BUILTIN
-from bayplan.embedded.apiserver.schema.checking import Mismatch, Report, check_object
+from bayplan.embedded.apiserver.schema.typecheck import TypeCheck, TypeMismatch, check_object
 from bayplan.embedded.apiserver.schema.types import ObjectType, find_type, root_type
 from bayplan.kube.configvalues import Duration, Section, seconds
-from bayplan.kube.loading.documents import yaml_documents
+from bayplan.kube.manifests.documents import yaml_documents
 
 _STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 _GROUPS = {(kind.api_version, kind.kind): kind.group for kind in BUILTIN}
 
 
 def check_manifest(obj: object, place: str) -> JsonObject:
-    """The object; FieldProblem, with the field's path under `place`, if it is none."""
+    """Return the object; FieldProblem with its path under `place` if it is invalid."""
     meta = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(obj, dict) or not isinstance(meta, dict):
-        raise FieldProblem(place, "is no object with metadata")
+        raise FieldProblem(place, "is not an object with metadata")
     for field in ("apiVersion", "kind"):
         if not isinstance(obj.get(field), str):
             raise FieldProblem(place, f"has no {field}")
     if not isinstance(meta.get("name"), str):
         raise FieldProblem(place, "has no metadata.name")
-    _check_shape(obj, place)
+    _check_fields(obj, place)
     return obj
 
 
-def _check_shape(obj: JsonObject, place: str) -> None:
-    """Built-in kinds have a shape; whether anybody serves others is known once CRDs are made."""
+def _check_fields(obj: JsonObject, place: str) -> None:
+    """Check the fields of built-in kinds; other kinds are checked once CRDs exist."""
     group = _GROUPS.get((obj["apiVersion"], obj["kind"]))
     type_ = None if group is None else root_type(group, obj["kind"])
     if type_ is None:
         return
-    report = Report([])
+    report = TypeCheck([])
     try:
         check_object(clone(obj), type_, report)
-    except Mismatch as problem:
-        said = str(problem).removeprefix(f"{problem.field}: ")
-        raise FieldProblem(_under(place, problem.field), said) from None
+    except TypeMismatch as problem:
+        message = str(problem).removeprefix(f"{problem.field}: ")
+        raise FieldProblem(_under(place, problem.field), message) from None
     except RecursionError:
         raise FieldProblem(place, "is nested too deeply") from None
     for path in report.unknown[:1]:
         known = fields_around(type_, path)
         name = path.rpartition(".")[2]
-        raise FieldProblem(_under(place, path), f"there is no such field{suggestion(name, known)}")
+        raise FieldProblem(_under(place, path), f"unknown field{suggestion(name, known)}")
 
 
 def fields_around(type_: ObjectType | None, path: str) -> list[str]:
-    """The fields that there are where the last one of a path stands."""
+    """Return the fields of the object that has the last field of a path."""
     steps = [one for one in _STEP.findall(path) if not one.startswith("[")]
     in_map = False
     for step in steps[:-1]:
         if in_map:
-            in_map = False  # an entry's key, not a field
+            in_map = False  # the key of a map entry, not a field
             continue
         field = type_.fields.get(step) if type_ is not None else None
         in_map = field is not None and field.is_map
@@ -82,43 +82,43 @@ def _under(place: str, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """Objects to create at a moment, or many copies of them over a while."""
+    """Objects to create at a time, or many copies of them over a duration."""
 
     place: str
-    """Where in the file it stands, for errors."""
+    """Path in the file, for errors."""
     objects: tuple[JsonObject, ...]
     at: float = 0.0
     count: int = 0
-    """How many copies arrive; 0 for the objects themselves."""
+    """Number of copies; 0 for the objects themselves."""
     over: float = 0.0
     random: bool = True
 
 
 class ArrivalsSection(Section):
-    """Many copies of a manifest, one after the other."""
+    """Many copies of a manifest over a duration."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
-    """How many copies."""
+    """Number of copies."""
     over: Duration
-    """In what time."""
+    """Duration over which they are created."""
     spread: Literal["random", "even"] = "random"
-    """At random moments, or evenly."""
+    """At random times, or evenly."""
 
 
 class WorkloadSection(Section):
-    """Objects to create: from a file, or written here."""
+    """Objects to create: from a file, or inline."""
 
     file: str = ""
-    """One or more objects, beside the cluster file."""
+    """A file with one or more objects; the path is relative to the cluster file."""
     manifest: dict[str, object] | list[dict[str, object]] | None = None
-    """An object or a list."""
+    """An object or a list of objects."""
     at: Duration = 0
-    """From the start."""
+    """Time of creation, counted from the start of the run."""
     arrivals: ArrivalsSection | None = None
     """Many copies, each with a number at the end of its name."""
 
     def workload(self, path: str, folder: Path) -> WorkloadSpec:
-        """The objects and their times."""
+        """Return the objects and their times."""
         if bool(self.file) == (self.manifest is not None):
             raise FieldProblem(path, "needs either file or manifest")
         place = f"{path}.file" if self.file else f"{path}.manifest"
@@ -140,7 +140,7 @@ class WorkloadSection(Section):
 
 
 def workloads(sections: list[WorkloadSection], folder: Path) -> tuple[WorkloadSpec, ...]:
-    """All workloads; files are looked for in the folder."""
+    """Return all workloads; files are relative to the folder."""
     return tuple(one.workload(f"workloads[{index}]", folder) for index, one in enumerate(sections))
 
 
@@ -157,9 +157,9 @@ def _in_file(path: Path, place: str) -> list[JsonObject]:
 
 
 def _checked(value: object, path: Path, line: int, text: bytes) -> JsonObject:
-    """The object of one document of a file, which starts after that line."""
+    """Return the object of one document of a file, which starts after that line."""
     try:
         return check_manifest(value, "")
     except FieldProblem as problem:
-        at = line + Places(text).line(problem.field)
+        at = line + FieldLines(text).line(problem.field)
         raise ConfigFileError(str(path), at, problem.field, problem.problem) from None

@@ -1,6 +1,4 @@
-"""InterPodAffinity: pods that must be near others, or away from them, and others that say so
-too.
-"""
+"""InterPodAffinity: required affinity and anti-affinity, the pod's own and that of running pods."""
 
 from __future__ import annotations
 
@@ -8,13 +6,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from bayplan.fit.events import Event
-from bayplan.fit.plugins.base import Filter, Question, Reads
-from bayplan.fit.plugins.hints import Hints, Waiting, any_change, come, gone
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.decision import Refusal
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, ReadScope
+from bayplan.fit.plugins.hints import (
+    ClusterEvent,
+    Hints,
+    UnschedulablePod,
+    added_pod,
+    any_change,
+    removed_pod,
+)
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.signatures.terms import Namespaces, PlacedTerm, PodMatch, PodTerm, TermKind
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import BoolArray, IntArray, Rows, SlotArray
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.state.topology import ABSENT, CountedTerm, DomainCounts
@@ -32,33 +36,33 @@ class InterPodAffinity(Filter):
     """Required affinity and anti-affinity, the pod's own and that of pods that run."""
 
     name = NAME
-    reads = Reads.CLUSTER
+    reads = ReadScope.CLUSTER
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
-        cluster, terms = question.cluster, question.signature.terms
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._request = request
+        cluster, terms = request.cluster, request.signature.terms
         near = tuple(placed.term for placed in terms.affinity)
         self._near = [domain_counts(placed, near, cluster) for placed in terms.affinity]
         self._away = [
             domain_counts(placed, (placed.term,), cluster) for placed in terms.anti_affinity
         ]
         self._near_itself = False
-        self._standing: list[CountedTerm] = []
+        self._counted: list[CountedTerm] = []
         self._generation = (-1, -1)
-        self._heeded: dict[object, bool] = {}
+        self._affecting: dict[object, bool] = {}
 
     def passes(self, rows: Rows) -> BoolArray:
-        """Nodes that no rule forbids."""
+        """Return the nodes that no rule refuses."""
         passes = self._near_enough(rows)
         for counts in self._away:
             passes = passes & (counts.at_rows(rows) == 0)
-        for standing in self._keeping_out():
-            if standing.counts.total:
-                passes = passes & (standing.counts.at_rows(rows) == 0)
+        for counted in self._keeping_out():
+            if counted.counts.total:
+                passes = passes & (counted.counts.at_rows(rows) == 0)
         return passes
 
     def refusal(self, slot: int) -> Refusal:
-        """The first rule that forbids a node, in kube-scheduler's order."""
+        """Return the first rule that refuses a node, in kube-scheduler's order."""
         if self.unresolvable(np.array([slot], dtype=np.intp))[0]:
             return Refusal.unresolvable(NAME, NOT_NEAR)
         if any(counts.at(slot) for counts in self._away):
@@ -66,40 +70,44 @@ class InterPodAffinity(Filter):
         return Refusal.unschedulable(NAME, KEPT_OUT)
 
     def unresolvable(self, slots: SlotArray) -> BoolArray:
-        """Those that are not near what the pod must be near."""
+        """Return the nodes where required affinity is not met."""
         return ~self._near_enough(slots)
 
     def keeping_off(self, slots: SlotArray) -> IntArray:
-        """By slot, how many pods keep the pod off by anti-affinity, its own or theirs."""
+        """Return by slot how many pods block the pod by anti-affinity, its own or theirs."""
         number: IntArray = np.zeros(len(slots), dtype=np.int64)
         for counts in (*self._away, *(one.counts for one in self._keeping_out())):
             number += counts.at_rows(slots)
         return number
 
     def missing_labels(self, slot: int) -> dict[str, list[str]]:
-        """The labels over which the pod must be near others, with the domains where those are."""
+        """Return the topology keys of required affinity, with the domains of matching pods."""
         found: dict[str, list[str]] = {}
-        for placed, counts in zip(self._question.signature.terms.affinity, self._near, strict=True):
+        for placed, counts in zip(self._request.signature.terms.affinity, self._near, strict=True):
             if counts.topology.codes[slot] == ABSENT:
                 found.setdefault(placed.topology_key, matching_domains(counts))
         return found
 
-    def heeds(self, record: PodRecord) -> bool:
-        """Those that a term of the pod picks, or that keep it out themselves."""
-        self._look_again()
-        namespaces = self._question.cluster.namespaces
+    def is_affected_by(self, record: PodRecord) -> bool:
+        """Whether a term of the pod selects this pod, or this pod's anti-affinity selects the
+        pod.
+        """
+        self._match_terms_again()
+        namespaces = self._request.cluster.namespaces
         key = (record.class_key, record.signature)
-        known = self._heeded.get(key)
+        known = self._affecting.get(key)
         if known is None:
-            waiting = self._question.signature
-            known = matters(record.pod, record.signature, waiting, waiting.labels, namespaces)
-            self._heeded[key] = known
+            pending = self._request.signature
+            known = is_affected_by(
+                record.pod, record.signature, pending, pending.labels, namespaces
+            )
+            self._affecting[key] = known
         return known
 
     def _near_enough(self, rows: Rows) -> BoolArray:
-        """Nodes with the labels, and with a pod that matches all terms in each of the domains."""
-        passes = self._question.cluster.alive[rows]
-        self._look_again()
+        """Return the nodes where required affinity is met."""
+        passes = self._request.cluster.alive[rows]
+        self._match_terms_again()
         # The first of a group that wants to be together may go anywhere that has the labels.
         first = self._near_itself and not any(counts.total for counts in self._near)
         for counts in self._near:
@@ -110,7 +118,7 @@ class InterPodAffinity(Filter):
         return passes
 
     def _matches_itself(self) -> bool:
-        signature, known = self._question.signature, self._question.cluster.namespaces
+        signature, known = self._request.signature, self._request.cluster.namespaces
         near = signature.terms.affinity
         return bool(near) and all(
             placed.term.picks(signature.namespace, signature.labels, known) for placed in near
@@ -118,38 +126,40 @@ class InterPodAffinity(Filter):
 
     def _keeping_out(self) -> list[CountedTerm]:
         """The anti-affinity terms of running pods that concern this pod."""
-        self._look_again()
-        return self._standing
+        self._match_terms_again()
+        return self._counted
 
-    def _look_again(self) -> None:
+    def _match_terms_again(self) -> None:
         """Match terms anew, if there are new ones or namespaces have changed."""
-        cluster, signature = self._question.cluster, self._question.signature
+        cluster, signature = self._request.cluster, self._request.signature
         generation = (cluster.terms.generation, cluster.namespaces.version)
         if generation == self._generation:
             return
         self._generation = generation
-        self._heeded.clear()
+        self._affecting.clear()
         self._near_itself = self._matches_itself()
-        self._standing = [
-            standing
-            for standing in cluster.terms.concerning(signature.namespace, signature.labels)
-            if standing.owned.kind is TermKind.KEEPS_OUT
+        self._counted = [
+            counted
+            for counted in cluster.terms.concerning(signature.namespace, signature.labels)
+            if counted.owned.kind is TermKind.KEEPS_OUT
         ]
 
     @property
     def applies(self) -> bool:
         """Whether a pod that runs or a term of its own restrains the pod now."""
-        standing = self._keeping_out()
-        return bool(self._near or self._away or any(one.counts.total for one in standing))
+        counted = self._keeping_out()
+        return bool(self._near or self._away or any(one.counts.total for one in counted))
 
     @property
-    def has_say(self) -> bool:
+    def is_active(self) -> bool:
         """Whether any rule, of the pod or of others, concerns it now."""
         return bool(self._near or self._away or self._keeping_out())
 
 
-def domain_counts(placed: PlacedTerm, terms: tuple[PodTerm, ...], cluster: Cluster) -> DomainCounts:
-    """By domain of a term's topology, the pods that all of these terms pick."""
+def domain_counts(
+    placed: PlacedTerm, terms: tuple[PodTerm, ...], cluster: ClusterState
+) -> DomainCounts:
+    """Return the counts of pods that all of these terms select, by domain of a topology."""
     match = PodMatch(terms, terminating_too=True)
     key = ("affinity", placed.topology_key, match)
     counts = cluster.pod_counts.counter(
@@ -161,47 +171,50 @@ def domain_counts(placed: PlacedTerm, terms: tuple[PodTerm, ...], cluster: Clust
 
 
 def matching_domains(counts: DomainCounts) -> list[str]:
-    """The domains in which there are pods that are counted."""
+    """Return the domains with counted pods."""
     codes = np.flatnonzero(counts.by_domain()[: counts.topology.size]).tolist()
     return sorted(counts.topology.values[code] for code in codes)
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter; whether others' rules concern the pod can change at any time."""
-    return InterPodAffinity(question)
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter; whether others' rules concern the pod can change at any time."""
+    return InterPodAffinity(request)
 
 
-def matters(
+def is_affected_by(
     pod: Pod,
     signature: PodSignature,
-    waiting: PodSignature,
+    pending: PodSignature,
     labels: Mapping[str, str],
     known: Namespaces,
 ) -> bool:
     """Whether a running pod, of this signature, is picked by a waiting one's terms or keeps it out;
     `labels` are what of the waiting pod's labels the running one may read.
     """
-    terms = (*waiting.terms.affinity, *waiting.terms.anti_affinity)
+    terms = (*pending.terms.affinity, *pending.terms.anti_affinity)
     if any(one.term.picks(pod.metadata.namespace, pod.metadata.labels, known) for one in terms):
         return True
     return any(
-        owned.kind is TermKind.KEEPS_OUT and owned.term.concerns(waiting.namespace, labels, known)
+        owned.kind is TermKind.KEEPS_OUT and owned.term.concerns(pending.namespace, labels, known)
         for owned in signature.terms.owned
     )
 
 
-def _pod_may_help(waiting: Waiting, event: Event) -> bool:
-    """A pod came or went that one of the terms is about, or whose own terms are about the pod."""
-    signatures, known = waiting.cluster.signatures, waiting.cluster.namespaces
-    labels = waiting.pod.metadata.labels  # all: the pod that is gone is no longer heeded
+def _pod_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a pod was added or removed that one of the terms is about, or whose own terms are
+    about the pod.
+    """
+    signatures, known = pending.cluster.signatures, pending.cluster.namespaces
+    labels = pending.pod.metadata.labels  # all: the pod that is gone is no longer heeded
     return any(
-        pod is not None and matters(pod, signatures.of(pod), waiting.signature, labels, known)
-        for pod in (gone(event), come(event))
+        pod is not None
+        and is_affected_by(pod, signatures.of(pod), pending.signature, labels, known)
+        for pod in (removed_pod(event), added_pod(event))
     )
 
 
-def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
-    """A node came or went, or is in other domains."""
+def _node_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:  # noqa: ARG001 - for every pod
+    """Whether a node was added or removed, or is in other domains."""
     before, after = event.before, event.after
     if before is None or after is None:
         return True

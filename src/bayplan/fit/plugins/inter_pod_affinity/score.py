@@ -5,14 +5,45 @@ Each term that applies adds its weight for every pod it is about, to all nodes o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from bayplan.fit.plugins.base import Question
+from bayplan.fit.plugins.arguments import Arguments, PluginArguments, require
+from bayplan.fit.plugins.base import MAX_SCORE, EvaluationRequest, RelativeScore, Score
 from bayplan.fit.plugins.inter_pod_affinity.filter import NAME, domain_counts
-from bayplan.fit.plugins.scores import MAX_SCORE, RelativeScore, Score
 from bayplan.fit.signatures.terms import TermKind
 from bayplan.fit.state.columns import BoolArray, IntArray
 from bayplan.fit.state.topology import CountedTerm
+from bayplan.kube.meta import Int32
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinitySettings:
+    """The arguments of InterPodAffinity, compiled."""
+
+    hard_weight: int = 1
+    """What required affinity of a running pod weighs."""
+    ignores_preferences: bool = False
+    """Whether preferences of running pods do not count for a pod that has none itself."""
+
+
+class InterPodAffinityArgs(PluginArguments):
+    """Arguments of InterPodAffinity."""
+
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+def _compile(args: InterPodAffinityArgs, field: str) -> PodAffinitySettings:
+    in_range = 0 <= args.hard_pod_affinity_weight <= 100
+    require(in_range, f"{field}.hardPodAffinityWeight", "not from 0 to 100")
+    return PodAffinitySettings(
+        args.hard_pod_affinity_weight, args.ignore_preferred_terms_of_existing_pods
+    )
+
+
+ARGUMENTS = Arguments(InterPodAffinityArgs, _compile)
 
 
 class InterPodAffinityScore(RelativeScore):
@@ -20,23 +51,24 @@ class InterPodAffinityScore(RelativeScore):
 
     name = NAME
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._request = request
+        self._hard_weight = request.plugins.args_of(PodAffinitySettings).hard_weight
         self._own = [
-            (domain_counts(placed, (placed.term,), question.cluster), placed.weight)
-            for placed in question.signature.terms.preferences
+            (domain_counts(placed, (placed.term,), request.cluster), placed.weight)
+            for placed in request.signature.terms.preferences
         ]
-        self._standing: list[CountedTerm] = []
+        self._counted: list[CountedTerm] = []
         self._generation = (-1, -1)
 
     @property
-    def is_silent(self) -> bool:
+    def is_inactive(self) -> bool:
         """Whether no term applies to any pod now."""
-        standing = self._attracting()
-        if not self._own and not standing:
+        counted = self._attracting()
+        if not self._own and not counted:
             return True
         return not any(counts.total for counts, _ in self._own) and not any(
-            one.counts.total for one in standing
+            one.counts.total for one in counted
         )
 
     @property
@@ -47,15 +79,15 @@ class InterPodAffinityScore(RelativeScore):
     @property
     def is_flat(self) -> bool:
         """Whether no term applies."""
-        return self.is_silent
+        return self.is_inactive
 
     def points(self, feasible: BoolArray) -> IntArray:
         """The sum of weights, stretched so that the best feasible node has 100 and the worst 0."""
-        raw = np.zeros(self._question.cluster.slots.capacity, dtype=np.int64)
+        raw = np.zeros(self._request.cluster.slots.capacity, dtype=np.int64)
         for counts, weight in self._own:
             raw += counts.by_slot() * weight
-        for standing in self._attracting():
-            raw += standing.counts.by_slot() * self._weight(standing)
+        for counted in self._attracting():
+            raw += counted.counts.by_slot() * self._weight(counted)
         among = raw[feasible]
         if not len(among) or among.max() == among.min():
             return np.zeros_like(raw)
@@ -65,27 +97,29 @@ class InterPodAffinityScore(RelativeScore):
 
     def _attracting(self) -> list[CountedTerm]:
         """The weighted terms of running pods that concern this pod."""
-        cluster, signature = self._question.cluster, self._question.signature
+        cluster, signature = self._request.cluster, self._request.signature
         generation = (cluster.terms.generation, cluster.namespaces.version)
         if generation != self._generation:
             self._generation = generation
-            self._standing = [
-                standing
-                for standing in cluster.terms.concerning(signature.namespace, signature.labels)
-                if self._weight(standing)
+            self._counted = [
+                counted
+                for counted in cluster.terms.concerning(signature.namespace, signature.labels)
+                if self._weight(counted)
             ]
-        return self._standing
+        return self._counted
 
-    def _weight(self, standing: CountedTerm) -> int:
-        """What a running pod's term weighs: a preference by itself, a need by the profile."""
-        if standing.owned.kind is TermKind.NEEDS:
-            return self._question.plugins.hard_pod_affinity_weight
-        return standing.owned.weight
+    def _weight(self, counted: CountedTerm) -> int:
+        """Return the weight of a running pod's term: its own, or the profile's for required
+        affinity.
+        """
+        if counted.owned.kind is TermKind.NEEDS:
+            return self._hard_weight
+        return counted.owned.weight
 
 
-def compile_score(question: Question) -> Score | None:
-    """The score; whether others' preferences concern the pod can change at any time."""
-    ignores = question.plugins.ignore_preferred_terms_of_existing_pods
-    if ignores and not question.signature.terms.preferences:
+def compile_score(request: EvaluationRequest) -> Score | None:
+    """Compile the score; whether others' preferences concern the pod can change at any time."""
+    ignores = request.plugins.args_of(PodAffinitySettings).ignores_preferences
+    if ignores and not request.signature.terms.preferences:
         return None
-    return InterPodAffinityScore(question)
+    return InterPodAffinityScore(request)

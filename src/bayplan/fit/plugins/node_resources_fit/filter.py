@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what a pod requests must be free, and the node must have room for a pod."""
+"""NodeResourcesFit: what a pod requests must be free, and the node must take one more pod."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import Counter
 
 import numpy as np
 
-from bayplan.fit.events import Event
-from bayplan.fit.plugin_set import PluginSet
-from bayplan.fit.plugins.base import AmountFilter, Filter, Question
-from bayplan.fit.plugins.hints import Hints, Waiting, place_of
-from bayplan.fit.refusal import UNRESOLVABLE, UNSCHEDULABLE, Refusal
+from bayplan.fit.decision import UNRESOLVABLE, UNSCHEDULABLE, Refusal
+from bayplan.fit.plugins.base import AmountFilter, EvaluationRequest, Filter
+from bayplan.fit.plugins.hints import ClusterEvent, Hints, UnschedulablePod, counted_node
+from bayplan.fit.plugins.node_resources_fit.arguments import ResourceFitSettings
+from bayplan.fit.profile import PluginSet
 from bayplan.fit.signatures.signature import PodSignature
 from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray, Rows, SlotArray, pick
 from bayplan.fit.state.pods import PodRecord
@@ -29,21 +29,21 @@ class NodeResourcesFit(AmountFilter):
 
     name = NAME
 
-    def __init__(self, question: Question) -> None:
-        self._resources = question.cluster.resources
-        self._requests = filtered_requests(question.signature, question.plugins)
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._resources = request.cluster.resources
+        self._requests = filtered_requests(request.signature, request.plugins)
         self.need = self._resources.need(self._requests)
         """The least that must be free, by column."""
         self._from_devices = [
-            self._resources.columns[n] for n in question.requirements.devices.extended
+            self._resources.columns[n] for n in request.requirements.devices.extended
         ]
         """Columns of what nodes that have none of it may give as a device."""
 
     def passes(self, rows: Rows) -> BoolArray:
-        """Nodes with enough of everything."""
+        """Return the nodes with enough of everything."""
         free = pick(self._resources.free, rows)
         width = len(self.need)
-        if free.shape[1] != width:  # somebody asked for a resource that was new since
+        if free.shape[1] != width:  # another request has added a column since
             free = free[:, :width]
         enough = free >= self.need
         if self._from_devices:
@@ -52,34 +52,36 @@ class NodeResourcesFit(AmountFilter):
         return passes
 
     def _spare(self, enough: BoolArray, allocatable: IntArray) -> None:
-        """Leave what a node has none of to its devices."""
+        """Pass resources that a node has none of and devices may provide."""
         for column in self._from_devices:
             enough[:, column] |= allocatable[:, column] == 0
 
     def refusal(self, slot: int) -> Refusal:
-        """Everything that is short; lasting if the node is too small even when empty."""
+        """Return everything that is short; unresolvable if the node is too small even when
+        empty.
+        """
         return self.refusal_given(self._resources.free[slot], slot)
 
     def refusals(self, slots: SlotArray) -> list[Refusal]:
-        """The same of many nodes: those that lack the same are told the same."""
+        """Return the refusals of many nodes, computed once for nodes that lack the same."""
         _, first, kinds = np.unique(
-            self._lacks(slots), axis=0, return_index=True, return_inverse=True
+            self._refusal_rows(slots), axis=0, return_index=True, return_inverse=True
         )
-        told = [self.refusal(slot) for slot in slots[first].tolist()]
-        return [told[kind] for kind in kinds.reshape(-1).tolist()]
+        distinct = [self.refusal(slot) for slot in slots[first].tolist()]
+        return [distinct[kind] for kind in kinds.reshape(-1).tolist()]
 
     def refusal_counts(self, slots: SlotArray) -> Counter[Refusal]:
-        """How many nodes lack what."""
+        """Count nodes by refusal."""
         _, first, counts = np.unique(
-            self._lacks(slots), axis=0, return_index=True, return_counts=True
+            self._refusal_rows(slots), axis=0, return_index=True, return_counts=True
         )
         found: Counter[Refusal] = Counter()
         for slot, count in zip(slots[first].tolist(), counts.tolist(), strict=True):
             found[self.refusal(slot)] += count
         return found
 
-    def _lacks(self, slots: SlotArray) -> BoolArray:
-        """A row for each node, of all that its refusal rests on."""
+    def _refusal_rows(self, slots: SlotArray) -> BoolArray:
+        """Return a row for each node, with all that its refusal rests on."""
         free, has = self._resources.free[slots], self._resources.allocatable[slots]
         columns = [self._resources.columns[name] for name in self._requests]
         short = free[:, columns] < np.array(list(self._requests.values()), dtype=np.int64)
@@ -90,7 +92,7 @@ class NodeResourcesFit(AmountFilter):
         return found
 
     def refusal_given(self, free: IntArray, slot: int) -> Refusal:
-        """The same if so much were free on the node."""
+        """Return the refusal if so much were free on the node."""
         short = self._short_of(free, slot)
         reasons = [TOO_MANY_PODS] if free[0] < 1 else []
         reasons += [f"Insufficient {name}" for name in short]
@@ -98,7 +100,7 @@ class NodeResourcesFit(AmountFilter):
         return Refusal(UNRESOLVABLE if too_small else UNSCHEDULABLE, NAME, tuple(reasons))
 
     def unresolvable(self, slots: SlotArray) -> BoolArray:
-        """Those that are too small even when empty (of pods, any number may leave)."""
+        """Return the nodes that are too small even when empty (except for the number of pods)."""
         width = len(self.need)
         has = self._resources.allocatable[slots, :width]
         enough = has >= self.need
@@ -106,12 +108,12 @@ class NodeResourcesFit(AmountFilter):
         too_small: BoolArray = ~np.logical_and.reduce(enough[:, 1:], axis=1)
         return too_small
 
-    def heeds(self, record: PodRecord) -> bool:  # noqa: ARG002 - whoever it is
-        """Every pod: each takes at least its own place."""
+    def is_affected_by(self, record: PodRecord) -> bool:  # noqa: ARG002 - for every pod
+        """Every pod does: each counts against the limit of pods."""
         return True
 
-    def may_yield(self, record: PodRecord, slot: int) -> bool:
-        """A pod that takes as much as is short, of all that is."""
+    def may_pass_without(self, record: PodRecord, slot: int) -> bool:
+        """Whether a pod requests as much as is short, of every resource that is."""
         takes = record.signature.requests
         short = self.shortages(slot)
         return all(takes.get(name, 0) >= wanted - free for name, (wanted, free) in short.items())
@@ -121,7 +123,7 @@ class NodeResourcesFit(AmountFilter):
         return self._short_of(self._resources.free[slot], slot)
 
     def missing_shares(self, slots: SlotArray) -> FloatArray:
-        """By slot, the largest share of a request that is missing there."""
+        """Return by slot the largest share of a request that is missing there."""
         need = self.need
         lack = np.maximum(need - self._resources.free[slots][:, : len(need)], 0)
         shares: FloatArray = (lack / np.maximum(need, 1)).max(axis=1, initial=0.0)
@@ -141,10 +143,11 @@ class NodeResourcesFit(AmountFilter):
 
 
 def filtered_requests(signature: PodSignature, plugins: PluginSet) -> dict[str, int]:
-    """What a pod requests of what is filtered by."""
-    names, groups = plugins.ignored_resources, plugins.ignored_resource_groups
-    if not names and not groups:
+    """Return a pod's requests without ignored resources."""
+    settings = plugins.args_of(ResourceFitSettings)
+    if not settings.ignores:
         return signature.requests
+    names, groups = settings.ignored_resources, settings.ignored_resource_groups
     return {
         name: amount
         for name, amount in signature.requests.items()
@@ -152,17 +155,17 @@ def filtered_requests(signature: PodSignature, plugins: PluginSet) -> dict[str, 
     }
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter."""
-    return NodeResourcesFit(question)
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter."""
+    return NodeResourcesFit(request)
 
 
-def _node_may_help(waiting: Waiting, event: Event) -> bool:
-    """A node that is large enough came, or has more of what the pod needs."""
+def _node_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a node that is large enough was added, or has more of what the pod needs."""
     before, after = event.before, event.after
     if not isinstance(after, Node):
         return False
-    needs = {PODS: 1, **filtered_requests(waiting.signature, waiting.plugins)}
+    needs = {PODS: 1, **filtered_requests(pending.signature, pending.plugins)}
     has = {name: allocatable(after.status.allocatable, name) for name in needs}
     if any(has[name] < needs[name] for name in needs):
         return False
@@ -171,17 +174,17 @@ def _node_may_help(waiting: Waiting, event: Event) -> bool:
     return any(has[name] > allocatable(before.status.allocatable, name) for name in needs)
 
 
-def _pod_may_help(waiting: Waiting, event: Event) -> bool:
-    """A pod left a node, or takes less of what the pod needs."""
-    place = place_of(event.before)
+def _pod_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a pod left a node, or takes less of what the pod needs."""
+    place = counted_node(event.before)
     if not place:
         return False
     before, after = event.before, event.after
-    if place != place_of(after) or not isinstance(before, Pod) or not isinstance(after, Pod):
+    if place != counted_node(after) or not isinstance(before, Pod) or not isinstance(after, Pod):
         return True
-    took = waiting.cluster.signatures.of(before).requests
-    takes = waiting.cluster.signatures.of(after).requests
-    needed = filtered_requests(waiting.signature, waiting.plugins)
+    took = pending.cluster.signatures.of(before).requests
+    takes = pending.cluster.signatures.of(after).requests
+    needed = filtered_requests(pending.signature, pending.plugins)
     return any(took.get(name, 0) > takes.get(name, 0) for name in needed)
 
 

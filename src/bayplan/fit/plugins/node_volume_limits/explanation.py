@@ -11,10 +11,17 @@ from msgspec.structs import replace
 
 from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Filter
-from bayplan.fit.plugins.moves import move_a_pod
+from bayplan.fit.plugins.explanation import (
+    Explainer,
+    NodeRepair,
+    Proposal,
+    RepairEstimate,
+    Trial,
+    move_pod,
+    repair_by_node,
+)
 from bayplan.fit.plugins.node_volume_limits.filter import NodeVolumeLimits
-from bayplan.fit.plugins.trial import Explaining, Lack, Lacks, Proposal, Trial, lacks_by_node
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import SlotArray
 from bayplan.fit.state.volume_report import VolumeReport, volumes_on
 from bayplan.fit.volumes.limits import LimitSource, limit_keys
@@ -32,22 +39,22 @@ from bayplan.kube.storage import (
 
 
 def install_driver(trial: Trial) -> Iterable[Step]:
-    """Install the drivers that the node lacks, with the limit that they have elsewhere."""
+    """Propose to install the drivers that the node lacks, with their limit elsewhere."""
     missing = missing_drivers(trial)
     if not missing:
         return
     entries = [_like_elsewhere(trial.cluster, driver) for driver in missing]
-    said = " and ".join(map(_installed, entries))
+    described = " and ".join(map(_installed, entries))
     node = _with_topology(trial.node, entries)
     csinode = trial.csinode or CSINode(metadata=ObjectMeta(name=trial.name))
     spec = CSINodeSpec(drivers=[*csinode.spec.drivers, *entries])
-    text = f"install {said} on node {trial.name}"
+    text = f"install {described} on node {trial.name}"
     puts = (replace(csinode, spec=spec), node)
     yield Step(FixKind.INSTALL_DRIVER, text, 3.0 * len(missing), trial.pod, puts)
 
 
 def missing_drivers(trial: Trial) -> list[str]:
-    """The drivers without which the node takes no such pod."""
+    """Return the required drivers that the node lacks."""
     csinode = trial.csinode
     there = {driver.name for driver in csinode.spec.drivers} if csinode else set()
     limits = trial.filter(NodeVolumeLimits)
@@ -55,7 +62,7 @@ def missing_drivers(trial: Trial) -> list[str]:
 
 
 def raise_limit(trial: Trial) -> Iterable[Step]:
-    """Raise each limit that is too low by what is short, where the limit was said."""
+    """Propose to raise a limit that is too low by what is short, where it is set."""
     limits = trial.filter(NodeVolumeLimits)
     if limits is None or missing_drivers(trial):
         return
@@ -74,7 +81,7 @@ def raise_limit(trial: Trial) -> Iterable[Step]:
 
 
 def detach_volumes(trial: Trial) -> Iterable[Step]:
-    """Detach volumes that no pod on the node uses."""
+    """Propose to detach volumes that no pod on the node uses."""
     limits = trial.filter(NodeVolumeLimits)
     if limits is None or missing_drivers(trial):
         return
@@ -84,13 +91,13 @@ def detach_volumes(trial: Trial) -> Iterable[Step]:
         short = limits.missing_places(driver, trial.slot)
         if short <= len(idle):
             gone = [name for use in idle[:short] for name in use.attachments]
-            said = ", ".join(gone)
-            text = f"detach what no pod on node {trial.name} uses (VolumeAttachment {said})"
+            described = ", ".join(gone)
+            text = f"detach what no pod on node {trial.name} uses (VolumeAttachment {described})"
             deletes = tuple((VolumeAttachment, name) for name in gone)
             yield Step(FixKind.DETACH_VOLUME, text, 2.5 * len(gone), trial.pod, deletes=deletes)
 
 
-def _like_elsewhere(cluster: Cluster, driver: str) -> CSINodeDriver:
+def _like_elsewhere(cluster: ClusterState, driver: str) -> CSINodeDriver:
     """The driver as most nodes have it."""
     found = [
         entry
@@ -144,7 +151,7 @@ def _with_limit(trial: Trial, report: VolumeReport, count: int) -> CSINode | Nod
 
 
 def _details(trial: Trial) -> list[str]:
-    """The drivers that are there, or the limits that are reached."""
+    """Describe the registered drivers, or the limits that are reached."""
     if missing_drivers(trial):
         return [_registered(trial)]
     limits = trial.filter(NodeVolumeLimits)
@@ -155,7 +162,7 @@ def _details(trial: Trial) -> list[str]:
 
 
 def _limit(report: VolumeReport) -> str:
-    """A driver's places on a node, and who says how many there are."""
+    """Describe the attachments in use of a driver on a node, the limit and its source."""
     limit = report.limit
     if limit.count is None:
         return f"{report.used} in use, no limit"
@@ -172,26 +179,28 @@ def _registered(trial: Trial) -> str:
     return f"its CSINode lists {names or 'no driver'}"
 
 
-def _lacking(one: Filter, _: Pod, cluster: Cluster, slots: SlotArray) -> Lacks:
-    """Of places for volumes, those matter that volumes take which no pod there uses."""
+def _estimate_repair(
+    one: Filter, _: Pod, cluster: ClusterState, slots: SlotArray
+) -> RepairEstimate:
+    """Group nodes by the attachments that no pod there uses."""
 
-    def of_node(node: Node, slot: int) -> Lack:
+    def of_node(node: Node, slot: int) -> NodeRepair:
         full = one.full_drivers(slot) if isinstance(one, NodeVolumeLimits) else []
         reports = (volumes_on(cluster, node.name, driver) for driver in full)
         idle = tuple(sum(not use.pods for use in report.uses) for report in reports)
         return (one.refusal(slot).reasons, tuple(full), idle), 2.5 if any(idle) else 3.0
 
-    return lacks_by_node(of_node, cluster, slots)
+    return repair_by_node(of_node, cluster, slots)
 
 
-EXPLAINING = Explaining(
+EXPLAINER = Explainer(
     details=_details,
     proposals=(
         Proposal(install_driver),
         Proposal(detach_volumes),
-        Proposal(move_a_pod, tries=True),
+        Proposal(move_pod, tries=True),
         Proposal(raise_limit),
     ),
     least_cost=2.5,
-    lacking=_lacking,
+    estimate_repair=_estimate_repair,
 )

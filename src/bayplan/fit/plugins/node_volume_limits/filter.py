@@ -1,8 +1,8 @@
 """NodeVolumeLimits: a node can attach only so many volumes of a driver.
 
-A volume that pods on the node already use is free; every other one takes a place. With the gate
-VolumeLimitScaling, a node on which a driver has not registered takes no pod that needs the driver,
-so that a new node is not crowded before it says its limit.
+A volume that pods on the node already use is free; every other one takes an attach slot. With the
+gate VolumeLimitScaling, a node on which a driver has not registered takes no pod that needs the
+driver, so that a new node is not overcommitted before it reports its limit.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from operator import attrgetter
 
 import numpy as np
 
-from bayplan.fit.events import Event
-from bayplan.fit.plugins.base import Filter, Question, UsageFilter
+from bayplan.fit.decision import Refusal
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, UsageFilter
 from bayplan.fit.plugins.hints import (
+    ClusterEvent,
     Hints,
-    Waiting,
+    UnschedulablePod,
+    added_pod,
     any_change,
-    come,
-    gone,
-    own_claim,
+    is_own_claim,
+    removed_pod,
 )
-from bayplan.fit.refusal import Refusal
+from bayplan.fit.profile import MissingDriver, VolumeRules
 from bayplan.fit.requirements.claims import AttachRequirement
-from bayplan.fit.rules import MissingDriver, VolumeRules
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import BoolArray, IntArray, NodeSet, Rows, SlotArray
 from bayplan.fit.state.pods import PodRecord
 from bayplan.fit.volumes.identity import VolumeId, VolumeIdentity
@@ -49,17 +49,17 @@ NOT_INSTALLED = " CSI driver is not installed on the node"
 
 
 class NodeVolumeLimits(UsageFilter):
-    """Places for volumes, by driver."""
+    """Attach slots by driver."""
 
     name = NAME
 
-    def __init__(self, question: Question) -> None:
-        self._cluster = question.cluster
-        self._attach = question.requirements.attach
-        self._rules = rules = question.plugins.volume_rules or question.cluster.rules
-        self._with_csinode = nodes_with_csinode(question.cluster)
+    def __init__(self, request: EvaluationRequest) -> None:
+        self._cluster = request.cluster
+        self._attach = request.requirements.attach
+        self._rules = rules = request.plugins.volume_rules or request.cluster.rules
+        self._with_csinode = nodes_with_csinode(request.cluster)
         self._required = [
-            (need.driver, nodes_to_attach_on(need, question.cluster, rules))
+            (need.driver, nodes_to_attach_on(need, request.cluster, rules))
             for need in sorted(self._attach, key=attrgetter("driver"), reverse=True)
             if need.needs_driver(rules)
         ]
@@ -67,7 +67,7 @@ class NodeVolumeLimits(UsageFilter):
         self._new = _by_driver(self._attach)
 
     def passes(self, rows: Rows) -> BoolArray:
-        """Nodes that have the drivers and a place for every volume."""
+        """Return the nodes that have the drivers and an attach slot for every volume."""
         passes = self._cluster.alive[rows].copy()
         for _, nodes in self._required:
             passes &= nodes.mask()[rows]
@@ -81,15 +81,15 @@ class NodeVolumeLimits(UsageFilter):
         return passes
 
     def refusal(self, slot: int) -> Refusal:
-        """The driver that is missing, or the limit that is reached."""
+        """Return the driver that is missing, or the limit that is reached."""
         # Of several, kube-scheduler names any; the last by name is as good as another.
         for driver, nodes in self._required:
             if slot not in nodes:
                 return Refusal.unschedulable(NAME, f"{driver}{NOT_INSTALLED}")
         return Refusal.unschedulable(NAME, EXCEEDED)
 
-    def heeds(self, record: PodRecord) -> bool:
-        """Those that use volumes of the same drivers."""
+    def is_affected_by(self, record: PodRecord) -> bool:
+        """Whether the pod uses volumes of the same drivers."""
         drivers = self._counted_drivers()
         return any(
             volume.driver in drivers or (volume.plugin and volume.plugin.name in drivers)
@@ -102,13 +102,13 @@ class NodeVolumeLimits(UsageFilter):
         return frozenset(driver for driver, _ in self._required)
 
     def drivers(self, slots: SlotArray) -> frozenset[str]:
-        """The drivers (or plugins) that some node lacks, or has no places left for."""
+        """Return the drivers (or plugins) that some node lacks, or has no attach slots left for."""
         missing = {driver for driver, nodes in self._required if not nodes.mask()[slots].all()}
         full = (d for d in self._counted_drivers() if not self._has_places(d)[slots].all())
         return frozenset(missing.union(full))
 
-    def drivers_at(self, slot: int) -> list[str]:
-        """The driver that is missing, or else those that have no places left."""
+    def refusing_drivers_at(self, slot: int) -> list[str]:
+        """Return the driver that is missing, or else those that have no attach slots left."""
         missing = next((driver for driver, nodes in self._required if slot not in nodes), None)
         return self.full_drivers(slot) if missing is None else [missing]
 
@@ -117,7 +117,7 @@ class NodeVolumeLimits(UsageFilter):
         return [d for d in self._counted_drivers() if not self._has_places(d)[slot]]
 
     def missing_places(self, driver: str, slot: int) -> int:
-        """How many places of a driver a node is short of."""
+        """Return how many attach slots of a driver a node is short of."""
         used, limit = self._places(driver)
         new = int(self._new_places(driver)[slot])
         return max(int(used[slot]) + new - int(limit[slot]), 0) if new else 0
@@ -128,19 +128,21 @@ class NodeVolumeLimits(UsageFilter):
         return tuple(names)
 
     def _has_places(self, driver: str) -> BoolArray:
-        """Slots with room for the volumes that count for a driver there."""
+        """Return the slots with enough attach slots for the volumes that count for a driver
+        there.
+        """
         used, limit = self._places(driver)
         new = self._new_places(driver)
         places: BoolArray = (new == 0) | (used + new <= limit)
         return places
 
     def _places(self, driver: str) -> tuple[IntArray, IntArray]:
-        """A driver's places that are taken, and the limits by the rules that hold."""
+        """Return a driver's attachments in use, and the limits by the rules that hold."""
         places = self._cluster.attached_volumes
         return places.columns(driver).used, places.limits(driver, self._rules)
 
     def _new_places(self, driver: str) -> IntArray:
-        """How many places of a driver the pod's volumes would take, by slot."""
+        """Return how many attach slots of a driver the pod's volumes would take, by slot."""
         new = np.zeros(self._cluster.slots.capacity, dtype=np.int64)
         for need in self._attach:
             counts = self._counts_for(need, driver)
@@ -161,12 +163,12 @@ class NodeVolumeLimits(UsageFilter):
         return mask
 
 
-def nodes_with_csinode(cluster: Cluster) -> NodeSet:
+def nodes_with_csinode(cluster: ClusterState) -> NodeSet:
     """The nodes that have a CSINode."""
     return cluster.node_sets.where((NAME, "csinode"), lambda node: node.name in cluster.csinodes)
 
 
-def nodes_with_driver(driver: str, cluster: Cluster) -> NodeSet:
+def nodes_with_driver(driver: str, cluster: ClusterState) -> NodeSet:
     """The nodes on which a CSI driver has registered."""
 
     def has_driver(node: Node) -> bool:
@@ -176,11 +178,13 @@ def nodes_with_driver(driver: str, cluster: Cluster) -> NodeSet:
     return cluster.node_sets.where((NAME, driver), has_driver)
 
 
-def nodes_to_attach_on(need: AttachRequirement, cluster: Cluster, rules: VolumeRules) -> NodeSet:
+def nodes_to_attach_on(
+    need: AttachRequirement, cluster: ClusterState, rules: VolumeRules
+) -> NodeSet:
     """The nodes on which nothing is missing that a volume needs.
 
     kube-scheduler knows what an in-tree plugin serves by its CSI driver only where there is a
-    CSINode, and so lets it onto nodes that have none.
+    CSINode, and so allows it on nodes that have none.
     """
     registered = nodes_with_driver(need.driver, cluster)
     if not need.plugin or rules.missing_driver is MissingDriver.HOLD_BACK:
@@ -199,28 +203,28 @@ def _by_driver(attach: tuple[AttachRequirement, ...]) -> dict[str, int]:
     return dict(counts)
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter, if something must be attached."""
-    return NodeVolumeLimits(question) if question.requirements.attach else None
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter, if a volume must be attached."""
+    return NodeVolumeLimits(request) if request.requirements.attach else None
 
 
-def _pod_may_help(waiting: Waiting, event: Event) -> bool:
-    """A pod with volumes went, or one came whose volume takes no place a second time."""
-    left, came = gone(event), come(event)
+def _pod_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a pod with volumes was removed, or one was added that shares a volume."""
+    left, came = removed_pod(event), added_pod(event)
     if left is not None and left.spec.volumes:
         return True
     if came is None or not came.spec.volumes:
         return False
-    cluster = waiting.cluster
-    return not _volumes(waiting.pod, cluster).isdisjoint(_volumes(came, cluster))
+    cluster = pending.cluster
+    return not _volumes(pending.pod, cluster).isdisjoint(_volumes(came, cluster))
 
 
-def _volumes(pod: Pod, cluster: Cluster) -> frozenset[VolumeIdentity]:
+def _volumes(pod: Pod, cluster: ClusterState) -> frozenset[VolumeIdentity]:
     return frozenset(cluster.storage.identities(claims_of(pod), inline_volumes(pod)))
 
 
-def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
-    """A node came, or says something else of its type or of what can be attached."""
+def _node_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:  # noqa: ARG001 - for every pod
+    """Whether a node was added, or its labels or published limits changed."""
     before, after = event.before, event.after
     if not isinstance(after, Node):
         return False
@@ -230,19 +234,20 @@ def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - wh
     )
 
 
-def _claim_may_help(waiting: Waiting, event: Event) -> bool:
-    """A claim of the pod came or changed; or a running pod's, which may now count elsewhere."""
-    if own_claim(waiting, event):
+def _claim_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a claim of the pod was added or updated; or a running pod's, which may now count
+    elsewhere."""
+    if is_own_claim(pending, event):
         return True
-    return event.before is not None and bool(waiting.cluster.pods.by_claim.of(event.key))
+    return event.before is not None and bool(pending.cluster.pods.by_claim.of(event.key))
 
 
-def claims_of_coming(event: Event) -> Collection[str]:
-    """The claims of a pod that comes: those that it shares take no place a second time."""
+def claims_of_coming(event: ClusterEvent) -> Collection[str]:
+    """Return the claims of an added pod: volumes that it shares take no second attach slot."""
     return claims_of(event.after) if isinstance(event.after, Pod) else ()
 
 
-def _has_gone(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
+def _has_gone(pending: UnschedulablePod, event: ClusterEvent) -> bool:  # noqa: ARG001 - for every pod
     return event.before is not None
 
 
@@ -256,4 +261,4 @@ HINTS: Hints = {
     CSINode: any_change,
     CSIDriver: any_change,
 }
-"""A place that may be free; a driver that came, or is no longer waited for."""
+"""An attach slot may be free; a driver was registered, or is no longer waited for."""

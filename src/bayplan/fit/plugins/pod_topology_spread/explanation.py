@@ -1,7 +1,7 @@
 """How a constraint finds pods spread, and what would lift a refusal: let spreading be less even.
 
 A constraint may also count what it should not: domains whose nodes the pod does not tolerate, or
-domains that there are not enough of. And a node may only lack the label that says where it stands.
+domains that there are not enough of. And a node may only lack the topology label.
 """
 
 from __future__ import annotations
@@ -12,11 +12,17 @@ from msgspec.structs import replace
 
 from bayplan.fit.fixes import FixKind, Step
 from bayplan.fit.plugins.base import Filter
-from bayplan.fit.plugins.domains import label_topology, lacks_by_domain, pods_in_domain
-from bayplan.fit.plugins.pod_topology_spread.counts import pods_to_spread
-from bayplan.fit.plugins.pod_topology_spread.filter import PodTopologySpread, Spread
-from bayplan.fit.plugins.trial import Explaining, Lacks, Proposal, Trial
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.plugins.explanation import (
+    Explainer,
+    Proposal,
+    RepairEstimate,
+    Trial,
+    label_topology,
+    pods_in_domain,
+    repair_by_domain,
+)
+from bayplan.fit.plugins.pod_topology_spread.filter import PodTopologySpread, Spread, pods_to_spread
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import SlotArray
 from bayplan.fit.state.pods import PodRecord
 from bayplan.kube.pods import Pod, TopologySpreadConstraint
@@ -27,7 +33,7 @@ MOST_SKEW_ADDED = 4
 
 
 def relax_spread(trial: Trial) -> Iterable[Step]:
-    """Allow as much more skew as lets the node pass, or make the constraint a preference."""
+    """Propose more skew, as little as will do, or to make the constraint a preference."""
     for index, constraint in enumerate(trial.pod.spec.topology_spread_constraints):
         if constraint.when_unsatisfiable != "DoNotSchedule":
             continue
@@ -37,11 +43,11 @@ def relax_spread(trial: Trial) -> Iterable[Step]:
 
 
 def count_fewer_domains(trial: Trial) -> Iterable[Step]:
-    """Leave nodes out that the pod cannot use anyway, or ask for no more domains than there are."""
+    """Propose to leave out nodes that the pod cannot use, or to lower minDomains."""
     for index, constraint, spread in _failing(trial):
         for kind, text, cost, changed in _counting_less(constraint, len(spread.counts)):
             pod = _with_constraint(trial.pod, index, changed)
-            if trial.refusal_of(pod) != trial.refusal:
+            if trial.refusal_if(pod) != trial.refusal:
                 yield Step(kind, text, cost, pod)
 
 
@@ -65,7 +71,7 @@ def _more_skew(trial: Trial, index: int, constraint: TopologySpreadConstraint) -
     for more in range(1, MOST_SKEW_ADDED + 1):
         skew = constraint.max_skew + more
         pod = _with_constraint(trial.pod, index, replace(constraint, max_skew=skew))
-        if trial.refusal_of(pod) != trial.refusal:
+        if trial.refusal_if(pod) != trial.refusal:
             text = f"raise maxSkew over {constraint.topology_key} from {skew - more} to {skew}"
             what = f"spreading over {constraint.topology_key}, constraint {index}"
             return Step(FixKind.RELAX_SPREAD, text, 3.0 + more / 5, pod, less_of=what)
@@ -75,7 +81,7 @@ def _more_skew(trial: Trial, index: int, constraint: TopologySpreadConstraint) -
 def _preference(trial: Trial, index: int, constraint: TopologySpreadConstraint) -> Step | None:
     softer = replace(constraint, when_unsatisfiable="ScheduleAnyway")
     pod = _with_constraint(trial.pod, index, softer)
-    if trial.refusal_of(pod) == trial.refusal:
+    if trial.refusal_if(pod) == trial.refusal:
         return None
     text = f"make spreading over {constraint.topology_key} a preference (ScheduleAnyway)"
     return Step(FixKind.RELAX_SPREAD, text, 4.0, pod)
@@ -98,7 +104,7 @@ def _with_constraint(pod: Pod, index: int, constraint: TopologySpreadConstraint)
 def move_counted(trial: Trial) -> Iterable[Step]:
     """The first pod that makes the node's domain too full and can go to another."""
     for spread in failing_spread(trial)[:1]:
-        yield from trial.move_one_of(counted_in_domain(trial, spread))
+        yield from trial.move_one(counted_in_domain(trial, spread))
 
 
 def failing_spread(trial: Trial) -> list[Spread]:
@@ -129,7 +135,7 @@ def _uneven(trial: Trial, spread: Spread) -> str:
     key = spread.constraint.topology_key
     if spread.domain is None:
         return f"it has no label {key}"
-    counts = trial.once(("counts", key, spread.index), lambda: _counts(spread.counts))
+    counts = trial.cached(("counts", key, spread.index), lambda: _counts(spread.counts))
     here = spread.counts.get(spread.domain, 0)
     needed = spread.constraint.min_domains
     few = f", {needed} domains wanted" if needed > len(spread.counts) else ""
@@ -142,20 +148,22 @@ def _uneven(trial: Trial, spread: Spread) -> str:
 
 def _counts(by_domain: Mapping[str, int]) -> str:
     """Counts by domain, the fewest first; of many, both ends."""
-    said = [
+    described = [
         f"{name} {by_domain[name]}" for name in sorted(by_domain, key=lambda d: (by_domain[d], d))
     ]
     half = MOST_DOMAINS // 2
-    if len(said) > MOST_DOMAINS:
-        said = [*said[:half], f"{len(said) - MOST_DOMAINS} more", *said[-half:]]
-    return ", ".join(said) or "none"
+    if len(described) > MOST_DOMAINS:
+        described = [*described[:half], f"{len(described) - MOST_DOMAINS} more", *described[-half:]]
+    return ", ".join(described) or "none"
 
 
-def _lacking(one: Filter, pod: Pod, cluster: Cluster, slots: SlotArray) -> Lacks:
-    return lacks_by_domain(one, pod, cluster, slots, LEAST_COST)
+def _estimate_repair(
+    one: Filter, pod: Pod, cluster: ClusterState, slots: SlotArray
+) -> RepairEstimate:
+    return repair_by_domain(one, pod, cluster, slots, LEAST_COST)
 
 
-EXPLAINING = Explaining(
+EXPLAINER = Explainer(
     details=spread_details,
     proposals=(
         Proposal(label_topology),
@@ -164,5 +172,5 @@ EXPLAINING = Explaining(
         Proposal(relax_spread, tries=True),
     ),
     least_cost=LEAST_COST,
-    lacking=_lacking,
+    estimate_repair=_estimate_repair,
 )

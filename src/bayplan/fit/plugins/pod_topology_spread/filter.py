@@ -1,5 +1,7 @@
 """PodTopologySpread: pods that match a constraint's selector must be spread over its domains.
 
+A constraint counts pods of its namespace that match its selector and are not terminating, on nodes
+that have every topology label of the constraints and (by default) that the pod itself could use.
 Counts by domain are kept in `state.pod_counts`; a decision compares each count with the least of
 all domains that have a node the constraint takes into account.
 """
@@ -10,18 +12,93 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayplan.fit.events import Event
-from bayplan.fit.plugins.base import Filter, Question, Reads
-from bayplan.fit.plugins.hints import Hints, Waiting, come, gone
-from bayplan.fit.plugins.pod_topology_spread.counts import pods_to_spread, spread_counts
-from bayplan.fit.refusal import Refusal
-from bayplan.fit.signatures.terms import ClassKey, SpreadConstraint
-from bayplan.fit.state.columns import BoolArray, Rows, SlotArray
+from bayplan.fit.decision import Refusal
+from bayplan.fit.plugins.base import EvaluationRequest, Filter, ReadScope
+from bayplan.fit.plugins.hints import ClusterEvent, Hints, UnschedulablePod, added_pod, removed_pod
+from bayplan.fit.plugins.node_affinity import required_nodes
+from bayplan.fit.plugins.taint_toleration import tolerated_nodes
+from bayplan.fit.requirements.default_spread import SpreadDefaults
+from bayplan.fit.signatures.signature import PodSignature
+from bayplan.fit.signatures.terms import ClassKey, PodMatch, SpreadConstraint, everything_in
+from bayplan.fit.state.cluster import ClusterState
+from bayplan.fit.state.columns import BoolArray, NodeSet, Rows, SlotArray
 from bayplan.fit.state.pods import PodRecord
-from bayplan.fit.state.topology import ABSENT
+from bayplan.fit.state.topology import ABSENT, SlotCounts, SpreadCounts
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
+from bayplan.kube.selectors import NOTHING, Selector
 from bayplan.kube.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+
+
+def spread_counts(
+    constraint: SpreadConstraint,
+    signature: PodSignature,
+    cluster: ClusterState,
+    keys: frozenset[str],
+) -> SpreadCounts:
+    """Matching pods by domain of a constraint; `keys` are labels that a node must have to count."""
+    sets, set_key = _eligible(constraint, signature, cluster, keys)
+
+    def make() -> SpreadCounts:
+        topology = cluster.topology(constraint.topology_key)
+        counts = SpreadCounts(
+            topology, (lambda slot: all(slot in s for s in sets)) if sets else None
+        )
+        for slot in cluster.slots.by_name.values():
+            counts.join(slot, 1)
+        return counts
+
+    match = pods_to_spread(constraint.selector, signature)
+    key = ("spread", constraint.topology_key, match, set_key)
+    counts = cluster.pod_counts.counter(key, match, make)
+    if not isinstance(counts, SpreadCounts):
+        raise TypeError("a spread constraint counts by domain")
+    return counts
+
+
+def node_counts(selector: Selector, signature: PodSignature, cluster: ClusterState) -> SlotCounts:
+    """Matching pods by node."""
+    match = pods_to_spread(selector, signature)
+    key = ("spread by node", match)
+    counts = cluster.pod_counts.counter(key, match, lambda: SlotCounts(cluster.slots.capacity))
+    if not isinstance(counts, SlotCounts):
+        raise TypeError("pods by node are counted by slot")
+    return counts
+
+
+def pods_to_spread(selector: Selector, signature: PodSignature) -> PodMatch:
+    """The pods that a constraint counts; an empty selector counts none."""
+    meant = NOTHING if selector.matches_everything else selector
+    return PodMatch((everything_in([signature.namespace], meant),), terminating_too=False)
+
+
+def _eligible(
+    constraint: SpreadConstraint,
+    signature: PodSignature,
+    cluster: ClusterState,
+    keys: frozenset[str],
+) -> tuple[list[NodeSet], tuple[object, ...]]:
+    """The sets that a node must be in to be counted, and a key that stands for them."""
+    sets: list[NodeSet] = []
+    key: list[object] = []
+    others = tuple(sorted(keys - {constraint.topology_key}))
+    if others:
+        sets.append(_having_labels(others, cluster))
+        key.append(others)
+    if constraint.honor_affinity and not signature.required_nodes.says_nothing:
+        sets.append(required_nodes(signature, cluster))
+        key.append(signature.required_nodes)
+    if constraint.honor_taints:
+        sets.append(tolerated_nodes(signature, cluster))
+        key.append(("tolerating", signature.tolerations_key))
+    return sets, tuple(key)
+
+
+def _having_labels(labels: tuple[str, ...], cluster: ClusterState) -> NodeSet:
+    return cluster.node_sets.where(
+        ("labels", labels), lambda node: all(label in node.metadata.labels for label in labels)
+    )
+
 
 NAME = "PodTopologySpread"
 UNEVEN = "node(s) didn't match pod topology spread constraints"
@@ -51,9 +128,9 @@ class _Constraint:
     __slots__ = ("_limit", "_min_domains", "constraint", "counts", "match", "own")
 
     def __init__(
-        self, constraint: SpreadConstraint, question: Question, keys: frozenset[str]
+        self, constraint: SpreadConstraint, request: EvaluationRequest, keys: frozenset[str]
     ) -> None:
-        signature, cluster = question.signature, question.cluster
+        signature, cluster = request.signature, request.cluster
         self.own = own = constraint.selector.matches(signature.labels)
         self.constraint = constraint
         self.match = pods_to_spread(constraint.selector, signature)
@@ -88,17 +165,17 @@ class PodTopologySpread(Filter):
     """All constraints that must hold."""
 
     name = NAME
-    reads = Reads.CLUSTER
+    reads = ReadScope.CLUSTER
 
-    def __init__(self, question: Question) -> None:
-        hard = question.signature.hard_spread or question.default_spread.hard
+    def __init__(self, request: EvaluationRequest) -> None:
+        hard = request.signature.hard_spread or request.default_spread.hard
         keys = frozenset(constraint.topology_key for constraint in hard)
-        self._namespaces = question.cluster.namespaces
-        self._heeded: dict[ClassKey, bool] = {}
-        self._constraints = [_Constraint(constraint, question, keys) for constraint in hard]
+        self._namespaces = request.cluster.namespaces
+        self._affecting: dict[ClassKey, bool] = {}
+        self._constraints = [_Constraint(constraint, request, keys) for constraint in hard]
 
     def passes(self, rows: Rows) -> BoolArray:
-        """Nodes in domains that are not too full."""
+        """Return the nodes in domains that are not too full."""
         masks = [
             constraint.allowed_domains()[constraint.counts.topology.codes[rows]]
             for constraint in self._constraints
@@ -144,12 +221,12 @@ class PodTopologySpread(Filter):
             undecided &= constraint.allowed_domains()[codes]
         return first
 
-    def heeds(self, record: PodRecord) -> bool:
+    def is_affected_by(self, record: PodRecord) -> bool:
         """Those that a constraint counts."""
-        known = self._heeded.get(record.class_key)
+        known = self._affecting.get(record.class_key)
         if known is None:
             known = any(self._counts(constraint, record.pod) for constraint in self._constraints)
-            self._heeded[record.class_key] = known
+            self._affecting[record.class_key] = known
         return known
 
     def _counts(self, constraint: _Constraint, pod: Pod) -> bool:
@@ -158,39 +235,41 @@ class PodTopologySpread(Filter):
         return match.picks(meta.namespace, meta.labels, known, terminating=terminating)
 
 
-def compile_filter(question: Question) -> Filter | None:
-    """The filter, if the pod has constraints that must hold."""
-    hard = question.signature.hard_spread or question.default_spread.hard
-    return PodTopologySpread(question) if hard else None
+def compile_filter(request: EvaluationRequest) -> Filter | None:
+    """Compile the filter, if the pod has constraints that must hold."""
+    hard = request.signature.hard_spread or request.default_spread.hard
+    return PodTopologySpread(request) if hard else None
 
 
-def _pod_may_help(waiting: Waiting, event: Event) -> bool:
-    """A pod came or went that a constraint counts; of default ones, any in the namespace may."""
-    pods = [pod for pod in (gone(event), come(event)) if pod is not None]
-    nearby = [pod for pod in pods if pod.metadata.namespace == waiting.signature.namespace]
-    if not waiting.signature.hard_spread:
+def _pod_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a pod was added or removed that a constraint counts; of default ones, any in the
+    namespace may.
+    """
+    pods = [pod for pod in (removed_pod(event), added_pod(event)) if pod is not None]
+    nearby = [pod for pod in pods if pod.metadata.namespace == pending.signature.namespace]
+    if not pending.signature.hard_spread:
         return bool(nearby)
     return any(
         constraint.selector.matches(pod.metadata.labels)
         for pod in nearby
-        for constraint in waiting.signature.hard_spread
+        for constraint in pending.signature.hard_spread
     )
 
 
-def _node_may_help(waiting: Waiting, event: Event) -> bool:  # noqa: ARG001 - whoever waits
-    """A node came or went, or something changed that says whether its pods count."""
+def _node_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:  # noqa: ARG001 - for every pod
+    """Whether a node was added or removed, or a change decides whether its pods count."""
     before, after = event.before, event.after
     if not isinstance(before, Node) or not isinstance(after, Node):
         return True
     return before.metadata.labels != after.metadata.labels or before.spec != after.spec
 
 
-def _workload_may_help(waiting: Waiting, event: Event) -> bool:
-    """Whom a pod is spread with was worked out from what is behind it, and that changed."""
+def _workload_may_help(pending: UnschedulablePod, event: ClusterEvent) -> bool:
+    """Whether a service or controller changed from which default constraints are deduced."""
     known = event.after if event.after is not None else event.before
-    defaults = waiting.plugins.default_constraints or ()
-    deduced = not waiting.signature.has_spread and any(one.must_hold for one in defaults)
-    nearby = known is not None and known.metadata.namespace == waiting.signature.namespace
+    defaults = pending.plugins.args_of(SpreadDefaults).constraints or ()
+    deduced = not pending.signature.has_spread and any(one.must_hold for one in defaults)
+    nearby = known is not None and known.metadata.namespace == pending.signature.namespace
     return deduced and nearby
 
 

@@ -11,12 +11,10 @@ import math
 
 import numpy as np
 
-from bayplan.fit.plugins.base import Question
-from bayplan.fit.plugins.pod_topology_spread.counts import node_counts, spread_counts
-from bayplan.fit.plugins.pod_topology_spread.filter import NAME
-from bayplan.fit.plugins.scores import MAX_SCORE, RelativeScore, Score
+from bayplan.fit.plugins.base import MAX_SCORE, EvaluationRequest, RelativeScore, Score
+from bayplan.fit.plugins.pod_topology_spread.filter import NAME, node_counts, spread_counts
 from bayplan.fit.signatures.terms import SpreadConstraint
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.state.columns import BoolArray, FloatArray, IntArray
 from bayplan.fit.state.topology import ABSENT, SlotCounts, Topology
 from bayplan.kube.labels import HOSTNAME
@@ -42,9 +40,9 @@ class _DomainConstraint:
     """A constraint by a larger topology."""
 
     def __init__(
-        self, constraint: SpreadConstraint, question: Question, keys: frozenset[str]
+        self, constraint: SpreadConstraint, request: EvaluationRequest, keys: frozenset[str]
     ) -> None:
-        self._counts = spread_counts(constraint, question.signature, question.cluster, keys)
+        self._counts = spread_counts(constraint, request.signature, request.cluster, keys)
         self.topology = self._counts.topology
         self._skew = float(constraint.max_skew - 1)
 
@@ -66,12 +64,16 @@ class PodTopologySpreadScore(RelativeScore):
     name = NAME
 
     def __init__(
-        self, question: Question, constraints: tuple[SpreadConstraint, ...], *, need_labels: bool
+        self,
+        request: EvaluationRequest,
+        constraints: tuple[SpreadConstraint, ...],
+        *,
+        need_labels: bool,
     ) -> None:
-        self._cluster = question.cluster
+        self._cluster = request.cluster
         self._need_labels = need_labels
         keys = frozenset(c.topology_key for c in constraints) if need_labels else frozenset()
-        self._constraints = [_constraint(c, question, keys) for c in constraints]
+        self._constraints = [_constraint(c, request, keys) for c in constraints]
 
     def points(self, feasible: BoolArray) -> IntArray:
         """Points by how few matching pods there are, compared over the feasible nodes."""
@@ -97,23 +99,23 @@ class PodTopologySpreadScore(RelativeScore):
 
 
 def _constraint(
-    constraint: SpreadConstraint, question: Question, keys: frozenset[str]
+    constraint: SpreadConstraint, request: EvaluationRequest, keys: frozenset[str]
 ) -> _HostConstraint | _DomainConstraint:
     if constraint.topology_key != HOSTNAME:
-        return _DomainConstraint(constraint, question, keys)
-    cluster: Cluster = question.cluster
-    counts = node_counts(constraint.selector, question.signature, cluster)
+        return _DomainConstraint(constraint, request, keys)
+    cluster: ClusterState = request.cluster
+    counts = node_counts(constraint.selector, request.signature, cluster)
     return _HostConstraint(constraint, cluster.topology(HOSTNAME), counts)
 
 
-def compile_score(question: Question) -> Score | None:
-    """The score, if the pod has constraints that should hold, or gets the default ones."""
-    signature = question.signature
+def compile_score(request: EvaluationRequest) -> Score | None:
+    """Compile the score, if the pod has constraints that should hold, or gets the default ones."""
+    signature = request.signature
     if signature.has_spread:
         if not signature.soft_spread:
             return None
-        return PodTopologySpreadScore(question, signature.soft_spread, need_labels=True)
-    defaults = question.default_spread
+        return PodTopologySpreadScore(request, signature.soft_spread, need_labels=True)
+    defaults = request.default_spread
     if not defaults.soft:
         return None
-    return PodTopologySpreadScore(question, defaults.soft, need_labels=defaults.need_labels)
+    return PodTopologySpreadScore(request, defaults.soft, need_labels=defaults.need_labels)

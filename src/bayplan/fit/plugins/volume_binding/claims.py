@@ -1,8 +1,8 @@
 """Claims that are not there, not bound, or cannot be served.
 
-These refuse a pod before any node is looked at. What is missing is made up in the fork as the
-controllers would make it: a claim of the class that its neighbours use, a volume of the class's
-provisioner.
+These refuse a pod before any node is evaluated. What is missing is created in the fork as the
+controllers would create it: a claim of the class that claims of similar names use, a volume of the
+provisioner of the class.
 """
 
 from __future__ import annotations
@@ -12,25 +12,28 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from bayplan.fit.fixes import FixKind, Step
-from bayplan.fit.plugins.volume_binding.made import (
-    classes_of,
-    ephemeral_claim,
-    likely_class,
-    new_claim,
-    volume_for,
-)
 from bayplan.fit.requirements.claims import LOST
-from bayplan.fit.requirements.pods import is_anothers
-from bayplan.fit.state.cluster import Cluster
+from bayplan.fit.requirements.pods import belongs_to_another_pod
+from bayplan.fit.state.cluster import ClusterState
 from bayplan.fit.volumes.binding import WAIT_FOR_FIRST_CONSUMER
 from bayplan.fit.volumes.objects import StorageObjects, claim_name, class_of_claim
-from bayplan.kube.meta import KubeObject, ObjectMeta
+from bayplan.kube.labels import HOSTNAME
+from bayplan.kube.meta import KubeObject, ObjectMeta, ObjectReference, OwnerReference
+from bayplan.kube.nodes import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import BIND_COMPLETED, PersistentVolumeClaim, StorageClass
-from bayplan.kube.volumes import Volume
+from bayplan.kube.storage import (
+    BIND_COMPLETED,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    PhaseStatus,
+    StorageClass,
+    VolumeNodeAffinity,
+)
+from bayplan.kube.volumes import ClaimSpec, CsiVolumeSource, Volume, VolumeResources
 
 
-def claim_steps(cluster: Cluster, pod: Pod) -> Iterator[Step]:
+def claim_steps(cluster: ClusterState, pod: Pod) -> Iterator[Step]:
     """Steps for a pod whose claims are in no state to be scheduled: the first claim that is not."""
     storage = cluster.storage
     for volume in pod.spec.volumes:
@@ -40,7 +43,7 @@ def claim_steps(cluster: Cluster, pod: Pod) -> Iterator[Step]:
         if claim is None or claim.metadata.deletion_timestamp is not None:
             yield from _create(storage, pod, volume, gone=claim)
             return
-        if is_anothers(volume, claim, pod):
+        if belongs_to_another_pod(volume, claim, pod):
             yield from _create(storage, pod, volume, gone=claim)
             return
         if claim.spec.volume_name and _is_lost(storage, claim):
@@ -83,7 +86,7 @@ def _create(
         return
     named = replace(claim.spec, storage_class_name=storage_class.name, volume_name="")
     claim = replace(claim, spec=named)
-    again = f"let claim {claim.key} go, and " if gone is not None else ""
+    again = f"delete claim {claim.key}, and " if gone is not None else ""
     text = f"{again}create claim {claim.key}, {origin}"
     yield Step(FixKind.CREATE_CLAIM, text, 1.0, pod, _served(claim, storage_class))
 
@@ -109,7 +112,7 @@ def _serve(storage: StorageObjects, pod: Pod, claim: PersistentVolumeClaim) -> I
     else:
         for other in classes_of(storage)[:1]:
             named = replace(claim, spec=replace(claim.spec, storage_class_name=other.name))
-            text = f"give claim {claim.key} a class, such as {other.name}"
+            text = f"set a storage class on claim {claim.key}, such as {other.name}"
             yield Step(FixKind.SET_CLASS, text, 1.5, pod, _served(named, other))
 
 
@@ -130,4 +133,109 @@ def _waits(storage: StorageObjects, claim: PersistentVolumeClaim) -> bool:
     storage_class = storage.class_of(claim)
     return (
         storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+    )
+
+
+# -- claims and volumes as their controllers would make them ---------------------------------------
+
+
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_SIZE = "1Gi"
+
+
+def new_claim(pod: Pod, name: str, spec: ClaimSpec | None = None) -> PersistentVolumeClaim:
+    """Return a claim of a pod; a small one, unless a spec is given."""
+    small = VolumeResources(requests={"storage": _SIZE})
+    chosen = spec or ClaimSpec(access_modes=["ReadWriteOnce"], resources=small)
+    return PersistentVolumeClaim(metadata=_meta(pod, name), spec=chosen)
+
+
+def ephemeral_claim(pod: Pod, volume: Volume, name: str) -> PersistentVolumeClaim:
+    """The claim for a generic ephemeral volume of a pod."""
+    template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
+    owner = OwnerReference(
+        api_version="v1", kind="Pod", name=pod.name, uid=pod.metadata.uid, controller=True
+    )
+    meta = replace(_meta(pod, name), owner_references=[owner])
+    return PersistentVolumeClaim(metadata=meta, spec=template.spec if template else ClaimSpec())
+
+
+def volume_for(claim: PersistentVolumeClaim, name: str, driver: str) -> PersistentVolume:
+    """A volume that is bound to a claim."""
+    reference = ObjectReference(
+        kind="PersistentVolumeClaim",
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.metadata.uid,
+    )
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name),
+        spec=PersistentVolumeSpec(
+            csi=CsiVolumeSource(driver=driver, volume_handle=name),
+            storage_class_name=class_of_claim(claim),
+            capacity={"storage": size_of(claim)},
+            access_modes=claim.spec.access_modes,
+            volume_mode=claim.spec.volume_mode,
+            claim_ref=reference,
+        ),
+        status=PhaseStatus(phase="Bound"),
+    )
+
+
+def open_volume(claim: PersistentVolumeClaim, node: Node) -> PersistentVolume:
+    """A local volume on a node that a claim can take."""
+    name = f"pv-for-{claim.namespace}-{claim.name}"
+    required = NodeSelector(node_selector_terms=[_only_on(node)])
+    return PersistentVolume(
+        metadata=ObjectMeta(name=name),
+        spec=PersistentVolumeSpec(
+            local={"path": f"/mnt/disks/{name}"},
+            storage_class_name=class_of_claim(claim),
+            capacity={"storage": size_of(claim)},
+            access_modes=claim.spec.access_modes,
+            volume_mode=claim.spec.volume_mode,
+            node_affinity=VolumeNodeAffinity(required=required),
+        ),
+        status=PhaseStatus(phase="Available"),
+    )
+
+
+def _only_on(node: Node) -> NodeSelectorTerm:
+    host = node.metadata.labels.get(HOSTNAME)
+    if host is None:
+        named = NodeSelectorRequirement(key="metadata.name", operator="In", values=[node.name])
+        return NodeSelectorTerm(match_fields=[named])
+    labelled = NodeSelectorRequirement(key=HOSTNAME, operator="In", values=[host])
+    return NodeSelectorTerm(match_expressions=[labelled])
+
+
+def likely_class(storage: StorageObjects, pod: Pod, name: str) -> StorageClass | None:
+    """The class of the claim in the namespace whose name is most like this, or the default."""
+    neighbours = [claim for claim in storage.claims.values() if claim.namespace == pod.namespace]
+    neighbours.sort(key=lambda claim: (-_common_prefix(claim.name, name), claim.name))
+    found = (storage.class_of(claim) for claim in neighbours)
+    return next((one for one in (*found, *classes_of(storage)) if one is not None), None)
+
+
+def classes_of(storage: StorageObjects) -> list[StorageClass]:
+    """The classes, the default first."""
+    return sorted(
+        storage.classes.values(),
+        key=lambda one: (one.metadata.annotations.get(DEFAULT_CLASS) != "true", one.name),
+    )
+
+
+def size_of(claim: PersistentVolumeClaim) -> str:
+    """How much a claim asks for."""
+    return str(claim.spec.resources.requests.get("storage", _SIZE))
+
+
+def _meta(pod: Pod, name: str) -> ObjectMeta:
+    return ObjectMeta(name=name, namespace=pod.namespace)
+
+
+def _common_prefix(one: str, other: str) -> int:
+    return next(
+        (i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
     )

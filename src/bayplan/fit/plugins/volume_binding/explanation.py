@@ -1,5 +1,5 @@
-"""Claims and volumes in detail, which claim cannot be served on a node and why; and what would lift
-that: a volume for it there, or a node that was selected for it before forgotten.
+"""Which claims cannot be served on a node and why; and what would lift that: a volume for them
+there, or to clear a node that was selected before.
 """
 
 from __future__ import annotations
@@ -10,35 +10,33 @@ from msgspec.structs import replace
 
 from bayplan.fit import amounts
 from bayplan.fit.fixes import FixKind, Step
-from bayplan.fit.plugins.node_affinity.explanation import written
-from bayplan.fit.plugins.trial import Explaining, Proposal, Trial
-from bayplan.fit.plugins.volume_binding.made import open_volume, size_of
+from bayplan.fit.plugins.explanation import (
+    ChangedNode,
+    Explainer,
+    NodeChange,
+    Proposal,
+    Trial,
+    with_labels,
+)
+from bayplan.fit.plugins.node_affinity import describe_expression
+from bayplan.fit.plugins.volume_binding.claims import open_volume, size_of
 from bayplan.fit.volumes.binding import NO_PROVISIONER, first_consumer_claim, has_capacity
 from bayplan.fit.volumes.objects import StorageObjects, class_of_claim
-from bayplan.fit.volumes.topology import reach_of
+from bayplan.fit.volumes.topology import reach_of, zone_labels
 from bayplan.kube import quantity
+from bayplan.kube.meta import Labels
 from bayplan.kube.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 
-_UNKNOWN = "its driver says"
+_UNKNOWN = "its driver allows"
 
 
 def binding_details(trial: Trial) -> list[str]:
-    """The claims whose volume is out of reach, and those that no volume can be had for here."""
+    """Describe the claims whose volume is out of reach, and those that cannot be served here."""
     return [*_out_of_reach(trial), *_unserved(trial)]
 
 
-def bound_volumes(trial: Trial) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
-    """The pod's claims that have a volume, with it."""
-    volumes = trial.cluster.storage.volumes
-    return [
-        (claim, volumes[claim.spec.volume_name])
-        for claim in _claims(trial)
-        if claim.spec.volume_name in volumes
-    ]
-
-
 def _out_of_reach(trial: Trial) -> Iterator[str]:
-    for claim, pv in bound_volumes(trial):
+    for claim, pv in trial.cluster.storage.bound_volumes(trial.pod):
         if not reach_of(pv).includes(trial.node, trial.csinode):
             yield (
                 f"claim {claim.key} is bound to volume {pv.name},"
@@ -49,11 +47,11 @@ def _out_of_reach(trial: Trial) -> Iterator[str]:
 def _where(pv: PersistentVolume) -> str:
     required = pv.spec.node_affinity.required if pv.spec.node_affinity else None
     terms = required.node_selector_terms if required else []
-    said = (
-        " and ".join(written(e) for e in (*term.match_expressions, *term.match_fields))
+    described = (
+        " and ".join(describe_expression(e) for e in (*term.match_expressions, *term.match_fields))
         for term in terms
     )
-    return " or ".join(filter(None, said)) or _UNKNOWN
+    return " or ".join(filter(None, described)) or _UNKNOWN
 
 
 def _unserved(trial: Trial) -> Iterator[str]:
@@ -68,11 +66,13 @@ def _unserved(trial: Trial) -> Iterator[str]:
             yield f"claim {claim.key} is selected for node {waits.selected_node}"
         elif not waits.provisioning.can_provision:
             yield (
-                f"claim {claim.key} wants {wanted} of class {name!r}, for which nobody makes"
-                " volumes, and no open one that can be reached from here will do"
+                f"claim {claim.key} wants {wanted} of class {name!r}, which has no"
+                " provisioner, and no available volume that can be reached from here will do"
             )
         elif not waits.provisioning.allowed_on(trial.node):
-            yield f"claim {claim.key} is of class {name!r}, which makes no volumes for this node"
+            yield (
+                f"claim {claim.key} is of class {name!r}, which provisions no volumes for this node"
+            )
         elif (capacity := waits.provisioning.capacity) is not None and not has_capacity(
             capacity, trial.node, storage
         ):
@@ -93,21 +93,23 @@ def _size(claim: PersistentVolumeClaim) -> str:
 
 
 def add_volume(trial: Trial) -> Iterable[Step]:
-    """A volume on the node for each claim that nobody makes one for."""
+    """Propose a volume on the node for each claim that is not provisioned."""
     storage = trial.cluster.storage
     claims = [storage.claim_of(trial.pod, volume)[1] for volume in trial.pod.spec.volumes]
     unserved = [claim for claim in claims if claim and not claim.spec.volume_name]
     static = [claim for claim in unserved if not _is_provisioned(storage, claim)]
     if not static:
         return
-    said = ", ".join(f"{size_of(claim)} of class {class_of_claim(claim)!r}" for claim in static)
+    described = ", ".join(
+        f"{size_of(claim)} of class {class_of_claim(claim)!r}" for claim in static
+    )
     puts = tuple(open_volume(claim, trial.node) for claim in static)
-    text = f"add a PersistentVolume on node {trial.name} ({said})"
+    text = f"add a PersistentVolume on node {trial.name} ({described})"
     yield Step(FixKind.ADD_VOLUME, text, 3.5 * len(static), trial.pod, puts)
 
 
 def forget_selected_node(trial: Trial) -> Iterable[Step]:
-    """Let claims be served on any node that are selected for another one."""
+    """Propose to clear the selected node of claims that are selected for another one."""
     storage = trial.cluster.storage
     claims = [storage.claim_of(trial.pod, volume)[1] for volume in trial.pod.spec.volumes]
     held = [
@@ -118,12 +120,12 @@ def forget_selected_node(trial: Trial) -> Iterable[Step]:
     ]  # fmt: skip
     if not held:
         return
-    said = ", ".join(
+    described = ", ".join(
         f"claim {one.key} (selected for node {one.metadata.annotations[SELECTED_NODE]})"
         for one in held
     )
     puts = tuple(_unselected(claim) for claim in held)
-    text = f"forget the node that was selected for {said}"
+    text = f"clear the selected node of {described}"
     yield Step(FixKind.FORGET_NODE, text, 2.0 * len(held), trial.pod, puts)
 
 
@@ -140,8 +142,23 @@ def _is_provisioned(storage: StorageObjects, claim: PersistentVolumeClaim) -> bo
     }
 
 
-EXPLAINING = Explaining(
+def _in_zone_of_volumes(trial: Trial) -> ChangedNode | None:
+    """The node in the zone of the volumes that the pod is bound to."""
+    wanted: Labels = {}
+    for _, pv in trial.cluster.storage.bound_volumes(trial.pod):
+        wanted |= zone_labels(pv)
+    labels = trial.node.metadata.labels
+    there = {key: value for key, value in wanted.items() if key in labels}
+    if all(labels[key] == value for key, value in there.items()):
+        return None
+    zones = ", ".join(sorted(set(there.values())))
+    return ChangedNode(with_labels(trial.node, wanted), f", but in {zones}, where its volumes are")
+
+
+IN_ZONE_OF_VOLUMES = NodeChange(_in_zone_of_volumes, FixKind.ADD_NODE, 4.6)
+EXPLAINER = Explainer(
     details=binding_details,
     proposals=(Proposal(forget_selected_node), Proposal(add_volume)),
     least_cost=3.5,
+    new_node=IN_ZONE_OF_VOLUMES,
 )

@@ -1,7 +1,7 @@
 """CredentialProviderConfig as the kubelet reads it: a file, or a directory of files.
 
-A pattern has as many labels in its host as the image, each matched by itself (`*`, `?` and classes
-of characters stand within a label), the same port or none, and a path that the image's begins with.
+A pattern has as many labels in its host as the image, each matched separately (with `*`, `?` and
+character classes), the same port or none, and a prefix of the image's path.
 
     apiVersion: kubelet.config.k8s.io/v1
     kind: CredentialProviderConfig
@@ -11,7 +11,7 @@ of characters stand within a label), the same port or none, and a path that the 
       matchImages: ["*.dkr.ecr.*.amazonaws.com"]
       defaultCacheDuration: 12h
 
-A file that cannot be used is refused with the file, the line and the field.
+An error has the file, the line and the field.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from bayplan.base.configfiles import ConfigFileError, Document, FieldProblem, parse, read_text
+from bayplan.base.configfiles import ConfigDocument, ConfigFileError, FieldProblem, parse, read_text
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.kube.configvalues import Section
 from bayplan.kube.names import is_qualified_name
 
 _PORT = re.compile(r":([0-9]*)$")
-_UNFIT = re.compile(r"[\s\x00-\x1f\x7f<>\"\\^`{|}%@?#]")
+_INVALID = re.compile(r"[\s\x00-\x1f\x7f<>\"\\^`{|}%@?#]")
 
 
-class Place(NamedTuple):
-    """A host in its labels, a port if there is one, and a path with its slash."""
+class RegistryPath(NamedTuple):
+    """A registry's host as labels, its port if there is one, and a path with its slash."""
 
     labels: tuple[str, ...]
     port: str
     path: str
 
 
-def place_of(text: str) -> Place:
+def split_registry_path(text: str) -> RegistryPath:
     """Split a pattern, or an image's name without its tag."""
     host, slash, path = text.partition("/")
     port = _PORT.search(host)
     name = host[: port.start()] if port else host
-    return Place(tuple(name.strip("[]").split(".")), port[1] if port else "", slash + path)
+    return RegistryPath(tuple(name.strip("[]").split(".")), port[1] if port else "", slash + path)
 
 
 def matches(pattern: str, image: str) -> bool:
-    """Say whether a pattern covers an image."""
-    wanted, found = place_of(pattern), place_of(image)
+    """Return whether a pattern matches an image."""
+    wanted, found = split_registry_path(pattern), split_registry_path(image)
     return (
         wanted.port == found.port
         and len(wanted.labels) == len(found.labels)
@@ -66,14 +66,14 @@ def _label_fits(label: str, pattern: str) -> bool:
 
 
 def check_pattern(pattern: str) -> str:
-    """Say what is wrong with a pattern; nothing if it is one."""
+    """Return the problem of a pattern; empty if it is valid."""
     if not pattern or pattern.startswith("/"):
         return f"{pattern!r} names no registry"
     if "://" in pattern:
         return f"{pattern!r}: a pattern has no scheme"
     host = pattern.partition("/")[0]
     bare = host if host.startswith("[") else _PORT.sub("", host)
-    if _UNFIT.search(pattern) or (":" in bare and not host.startswith("[")):
+    if _INVALID.search(pattern) or (":" in bare and not host.startswith("[")):
         return f"{pattern!r} is not of the form host[:port][/path]"
     return ""
 
@@ -88,55 +88,55 @@ CACHE_TYPES = ("ServiceAccount", "Token")
 
 
 class EnvironmentVariable(Section):
-    """A variable that a plugin is given."""
+    """An environment variable of a plugin."""
 
     name: str
-    """Its name."""
+    """The variable's name."""
     value: str = ""
-    """What it holds."""
+    """The variable's value."""
 
 
 class TokenAttributes(Section):
-    """A wish for a token of the pod's service account."""
+    """The request for a token of the pod's service account."""
 
     service_account_token_audience: str = ""
-    """For whom the token is; must be said."""
+    """The audience of the token; required."""
     require_service_account: bool | None = None
-    """Whether pods without a service account are left out; must be said."""
+    """Whether pods without a service account are skipped; required."""
     cache_type: str = ""
-    """How long an answer is good: as long as the ServiceAccount, or the Token."""
+    """How long a response is cached: as long as the ServiceAccount, or the Token."""
     required_service_account_annotation_keys: list[str] = []
-    """Annotations that the account must have, and that are handed on."""
+    """Annotations that the account must have, and that are passed to the plugin."""
     optional_service_account_annotation_keys: list[str] = []
-    """Annotations that are handed on if they are there."""
+    """Annotations that are passed to the plugin if the account has them."""
 
 
 class ProviderSettings(Section):
-    """What an operator says of one plugin."""
+    """The configuration of one plugin."""
 
     name: str = ""
     """The program, in --image-credential-provider-bin-dir."""
     api_version: str = ""
-    """The version of what it is asked and answers, such as credentialprovider.kubelet.k8s.io/v1."""
+    """The version of its requests and responses, such as credentialprovider.kubelet.k8s.io/v1."""
     match_images: list[str] = []
-    """Registries for which it is asked, such as *.example.com:5000/path."""
+    """Registries for which it is run, such as *.example.com:5000/path."""
     default_cache_duration: str | None = None
-    """How long an answer is good that does not say so itself; must be said."""
+    """How long a response without a duration is cached; required."""
     args: list[str] = []
     """Its arguments."""
     env: list[EnvironmentVariable] = []
-    """Variables that it is given besides ours."""
+    """Additional environment variables."""
     token_attributes: TokenAttributes | None = None
-    """If it works with tokens of pods' service accounts."""
+    """Set if it uses tokens of pods' service accounts."""
 
     @property
     def cache_seconds(self) -> float:
-        """How long an answer is good that does not say so itself."""
+        """How long a response without a duration is cached, in seconds."""
         return parse_duration(self.default_cache_duration or "0s")
 
 
 def problems(provider: ProviderSettings) -> Iterator[tuple[str, str]]:
-    """What is wrong with a provider, by field."""
+    """Yield the problems of a provider, by field."""
     name = provider.name
     if not name or name in {".", ".."} or "/" in name or " " in name:
         yield "name", f"{name!r} is not the name of a program: no '/', no spaces, not '.' or '..'"
@@ -166,19 +166,22 @@ def _duration_problems(provider: ProviderSettings) -> Iterator[tuple[str, str]]:
         yield "defaultCacheDuration", f"{error}, of at least 0"
 
 
-def _token_problems(wish: TokenAttributes, api_version: str) -> Iterator[tuple[str, str]]:
+def _token_problems(attributes: TokenAttributes, api_version: str) -> Iterator[tuple[str, str]]:
     place = "tokenAttributes"
-    required = wish.required_service_account_annotation_keys
-    optional = wish.optional_service_account_annotation_keys
+    required = attributes.required_service_account_annotation_keys
+    optional = attributes.optional_service_account_annotation_keys
     if api_version != TOKEN_VERSION:
         yield place, f"only a provider of {TOKEN_VERSION} can have them"
-    if not wish.service_account_token_audience:
+    if not attributes.service_account_token_audience:
         yield f"{place}.serviceAccountTokenAudience", "must be given"
-    if wish.require_service_account is None:
+    if attributes.require_service_account is None:
         yield f"{place}.requireServiceAccount", "must be given"
-    if wish.cache_type not in CACHE_TYPES:
-        yield f"{place}.cacheType", f"{wish.cache_type!r} is not one of {', '.join(CACHE_TYPES)}"
-    if required and not wish.require_service_account:
+    if attributes.cache_type not in CACHE_TYPES:
+        yield (
+            f"{place}.cacheType",
+            f"{attributes.cache_type!r} is not one of {', '.join(CACHE_TYPES)}",
+        )
+    if required and not attributes.require_service_account:
         place_of_keys = f"{place}.requiredServiceAccountAnnotationKeys"
         yield place_of_keys, "requireServiceAccount cannot be false if keys are required"
     yield from _key_problems(f"{place}.required", required)
@@ -202,14 +205,14 @@ _ENDINGS = frozenset((".json", ".yaml", ".yml"))
 
 
 class CredentialProviderConfig(Section):
-    """A file as the kubelet takes it."""
+    """A configuration file of the kubelet."""
 
     api_version: str = ""
     """kubelet.config.k8s.io/v1, v1beta1 or v1alpha1."""
     kind: str = ""
     """CredentialProviderConfig."""
     providers: list[ProviderSettings] = []
-    """Plugins, each of another name."""
+    """Plugins, each with a unique name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,11 +221,11 @@ class ProviderConfig:
 
     providers: tuple[ProviderSettings, ...]
     hash: str
-    """A fingerprint of what was read, the same that the kubelet computes."""
+    """The hash of the files, the same as the kubelet's."""
 
 
 def load_provider_config(path: Path, programs: Path) -> ProviderConfig:
-    """Read the plugins that a node has; ConfigFileError if anything about them is wrong."""
+    """Read a node's plugins; ConfigFileError if anything is wrong with them."""
     texts = [(str(file), read_text(file)) for file in _files(path)]
     found: dict[str, ProviderSettings] = {}
     for source, text in texts:
@@ -236,7 +239,7 @@ def load_provider_config(path: Path, programs: Path) -> ProviderConfig:
     return ProviderConfig(tuple(found.values()), f"sha256:{sums.hexdigest()}")
 
 
-def _check_not_empty(document: Document[CredentialProviderConfig]) -> None:
+def _check_not_empty(document: ConfigDocument[CredentialProviderConfig]) -> None:
     if not document.value.providers:
         raise document.error(FieldProblem("providers", "at least one provider is needed"))
 

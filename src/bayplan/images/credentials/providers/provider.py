@@ -1,15 +1,14 @@
-"""Credential plugins: when one is asked, what it is asked, and for how long its answer is good.
+"""Credential provider plugins: when one runs, its request, and how long its response is cached.
 
-The program is found by its name in the directory of plugins, gets its arguments and variables, has
-a minute and may print a megabyte. Nothing of what it answers is ever put into words: an answer that
-cannot be read may hold a password all the same.
+The program is found by its name in the directory of plugins, has a minute and may print a megabyte.
+Its output is never quoted: even a malformed one may hold a password.
 
-A plugin says itself for what its answer is good: the image, its registry, or everything (Global),
-and how long. With `tokenAttributes` it is asked on behalf of the pod's service account, and what it
-answers is for that account alone. Who asks for the same at the same time waits for one answer.
+A response has its cache key (the image, its registry, or everything: Global) and duration. With
+`tokenAttributes` the plugin runs with a token of the pod's service account, and its response is for
+that account alone. Equal requests at the same time share one run.
 
-A plugin that fails, hangs or answers nonsense is reported and passed over, and the pull goes on
-with what the others give, as the kubelet does it.
+A plugin that fails, hangs or returns a malformed response is reported and skipped, and the pull
+goes on with the credentials of the others, as in the kubelet.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ TIMEOUT = 60.0
 
 
 class ProviderError(Exception):
-    """A plugin that gave nothing that can be used; says which, and why."""
+    """A plugin returned no usable credentials."""
 
 
 class _Request(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -60,50 +59,50 @@ class _Request(msgspec.Struct, rename="camel", omit_defaults=True):
     service_account_annotations: dict[str, str] = {}
 
 
-class Login(msgspec.Struct, forbid_unknown_fields=True):
-    """A name and a password for a registry."""
+class AuthConfig(msgspec.Struct, forbid_unknown_fields=True):
+    """A username and a password for a registry."""
 
     username: str = ""
     password: str = ""
 
     def __repr__(self) -> str:
-        return "Login(…)"
+        return "AuthConfig(…)"
 
 
-class Response(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """What a plugin answers."""
+class CredentialProviderResponse(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """The response of a plugin."""
 
     api_version: str
     kind: Literal["CredentialProviderResponse"]
     cache_key_type: str = ""
     cache_duration: str | None = None
-    auth: dict[str, Login] | None = None
+    auth: dict[str, AuthConfig] | None = None
 
     @property
     def cache_seconds(self) -> float | None:
-        """How long it says it is good; None if it does not say."""
+        """The response's cache duration; None if it has none."""
         return None if self.cache_duration is None else parse_duration(self.cache_duration)
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """The service account on whose behalf a plugin is asked."""
+class ServiceAccountIdentity:
+    """The service account for which a plugin runs."""
 
     token: str = field(default="", repr=False)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
-    """One program of the directory of plugins."""
+class CredentialPlugin:
+    """A program of the directory of plugins."""
 
     settings: ProviderSettings
     folder: Path
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     timeout: float = TIMEOUT
 
-    async def ask(self, image: str, identity: Identity) -> Response:
-        """Ask for credentials for an image."""
+    async def run(self, image: str, identity: ServiceAccountIdentity) -> CredentialProviderResponse:
+        """Run the plugin for an image; return its response."""
         settings = self.settings
         own = {variable.name: variable.value for variable in settings.env}
         environment = {**self.environment, **own}
@@ -121,14 +120,14 @@ class Plugin:
         except ProgramError as error:
             raise self._error(str(error)) from None
 
-    def _read(self, output: bytes) -> Response:
+    def _read(self, output: bytes) -> CredentialProviderResponse:
         try:
-            response = msgspec.json.decode(output, type=Response)
+            response = msgspec.json.decode(output, type=CredentialProviderResponse)
             _ = response.cache_seconds
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError, DurationError):
-            raise self._error("the answer is not a CredentialProviderResponse") from None
+            raise self._error("the output is not a CredentialProviderResponse") from None
         if response.api_version != self.settings.api_version:
-            raise self._error("answered another version than it was asked in")
+            raise self._error("the output is of another version than requested")
         return response
 
     def _error(self, problem: str) -> ProviderError:
@@ -137,49 +136,51 @@ class Plugin:
 
 GLOBAL = "<global>"
 _TOKEN_CACHE = "Token"  # noqa: S105 - a kind of caching
-_TOKEN_SHARE = 0.8  # of a token's time, for which it is used
-_Kept = TypeVar("_Kept")
+_TOKEN_SHARE = 0.8  # of a token's lifetime, after which a new one is requested
+_Cached = TypeVar("_Cached")
 
 
 class TokenUnavailableError(Exception):
-    """A service account, or its token, cannot be had."""
+    """A service account or its token cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """A service account's token, and how long it is good."""
+class ServiceAccountToken:
+    """A service account's token, and its lifetime."""
 
     text: str = field(repr=False)
     seconds: float
 
 
 class ServiceAccounts(Protocol):
-    """What a plugin with tokens needs of a cluster."""
+    """Reads service accounts and requests their tokens."""
 
     async def service_account(self, namespace: str, name: str) -> ServiceAccount:
-        """The service account; TokenUnavailableError if it cannot be had."""
+        """Return the service account; TokenUnavailableError if it cannot be read."""
         ...
 
-    async def token(self, account: ServiceAccount, audience: str, pod: PodIdentity) -> Token:
-        """A token of it for an audience, bound to a pod; TokenUnavailableError if there is none."""
+    async def token(
+        self, account: ServiceAccount, audience: str, pod: PodIdentity
+    ) -> ServiceAccountToken:
+        """Request a token for an audience, bound to a pod; may raise TokenUnavailableError."""
         ...
 
 
 class PluginMetrics(Protocol):
-    """What is counted of plugins."""
+    """Counts runs of plugins."""
 
     def plugin_ran(self, name: str, seconds: float) -> None:
-        """A plugin was asked, and it took that long."""
+        """Count a run of a plugin and its duration."""
         ...
 
     def plugin_failed(self, name: str) -> None:
-        """A plugin gave nothing that can be used."""
+        """Count a failed run of a plugin."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """The pod for which credentials are wanted."""
+class RequestingPod:
+    """The pod for which credentials are requested."""
 
     pod: PodIdentity
     service_account: str = ""
@@ -187,144 +188,148 @@ class Asker:
 
 @dataclass(frozen=True, slots=True)
 class _Account:
-    """A service account as a plugin is told of it, and as answers are kept by it."""
+    """A service account: its identity for the plugin, and its part of the cache key."""
 
-    identity: Identity = field(default_factory=Identity)
+    identity: ServiceAccountIdentity = field(default_factory=ServiceAccountIdentity)
     source: ServiceAccountSource | None = None
     key: Hashable = ()
 
 
 @dataclass(slots=True)
-class Provider:
-    """One plugin with its answers."""
+class CredentialProvider:
+    """A plugin with its cached responses."""
 
-    plugin: Plugin
+    plugin: CredentialPlugin
     clock: Clock
     accounts: ServiceAccounts | None = None
     metrics: PluginMetrics | None = None
     _tokens: dict[Hashable, tuple[float, str]] = field(default_factory=dict)
-    _answers: dict[Hashable, tuple[float, dict[str, Login]]] = field(default_factory=dict)
-    _asking: dict[Hashable, asyncio.Task[Response]] = field(default_factory=dict)
+    _responses: dict[Hashable, tuple[float, dict[str, AuthConfig]]] = field(default_factory=dict)
+    _running: dict[Hashable, asyncio.Task[CredentialProviderResponse]] = field(default_factory=dict)
 
     @property
     def settings(self) -> ProviderSettings:
-        """What the operator says of it."""
+        """The plugin's configuration."""
         return self.plugin.settings
 
-    async def keyring(self, image: str, asker: Asker) -> PodKeyring:
-        """The credentials for an image; ProviderError if the plugin does not give them."""
+    async def keyring(self, image: str, requester: RequestingPod) -> PodKeyring:
+        """Return the credentials for an image; ProviderError if the plugin fails."""
         if not any(matches(pattern, image) for pattern in self.settings.match_images):
             return Keyring()
-        account = await self._account(asker)
+        account = await self._account(requester)
         if account is None:
             return Keyring()
-        logins = self._cached(image, account)
-        if logins is None:
-            logins = self._keep(image, account, await self._ask_once(image, account))
+        auth = self._cached(image, account)
+        if auth is None:
+            auth = self._keep(image, account, await self._run_once(image, account))
         return Keyring.of(
             (key, Credential(RegistryAuth(login.username, login.password), account.source))
-            for key, login in logins.items()
+            for key, login in auth.items()
         )
 
-    # --- on whose behalf ---
+    # --- service accounts and tokens ---
 
-    async def _account(self, asker: Asker) -> _Account | None:
-        """The account to ask for; None if the plugin is not to be asked at all."""
-        wish = self.settings.token_attributes
-        if wish is None:
+    async def _account(self, requester: RequestingPod) -> _Account | None:
+        """Return the account to run for; None if the plugin does not run for this pod."""
+        attributes = self.settings.token_attributes
+        if attributes is None:
             return _Account()
-        if not asker.service_account:
-            return None if wish.require_service_account else _Account()
+        if not requester.service_account:
+            return None if attributes.require_service_account else _Account()
         if self.accounts is None:
-            raise self._error("there is no cluster to ask for a service account's token")
+            raise self._error("a service account's token cannot be requested without a cluster")
         try:
-            return await self._of_service_account(wish, asker, self.accounts)
+            return await self._of_service_account(attributes, requester, self.accounts)
         except TokenUnavailableError as error:
             raise self._error(str(error)) from None
 
     async def _of_service_account(
-        self, wish: TokenAttributes, asker: Asker, accounts: ServiceAccounts
+        self, attributes: TokenAttributes, requester: RequestingPod, accounts: ServiceAccounts
     ) -> _Account | None:
-        account = await accounts.service_account(asker.pod.namespace, asker.service_account)
+        account = await accounts.service_account(requester.pod.namespace, requester.service_account)
         meta = account.metadata
-        required = wish.required_service_account_annotation_keys
+        required = attributes.required_service_account_annotation_keys
         if any(key not in meta.annotations for key in required):
             return None  # the account has not opted in
-        wanted = (*required, *wish.optional_service_account_annotation_keys)
-        told = {key: meta.annotations[key] for key in wanted if key in meta.annotations}
-        audience = wish.service_account_token_audience
+        wanted = (*required, *attributes.optional_service_account_annotation_keys)
+        annotations = {key: meta.annotations[key] for key in wanted if key in meta.annotations}
+        audience = attributes.service_account_token_audience
         source = ServiceAccountSource(meta.namespace, meta.name, meta.uid)
-        token = await self._token(account, audience, asker.pod, accounts)
+        token = await self._token(account, audience, requester.pod, accounts)
         digest = hashlib.sha256(token.encode()).hexdigest()
-        by_token = digest if wish.cache_type == _TOKEN_CACHE else ""
-        key = (source, tuple(sorted(told.items())), by_token)
-        return _Account(Identity(token, told), source, key)
+        by_token = digest if attributes.cache_type == _TOKEN_CACHE else ""
+        key = (source, tuple(sorted(annotations.items())), by_token)
+        return _Account(ServiceAccountIdentity(token, annotations), source, key)
 
     async def _token(
         self, account: ServiceAccount, audience: str, pod: PodIdentity, accounts: ServiceAccounts
     ) -> str:
-        """The pod's token; a new one once most of the old one's time is over."""
+        """Return the pod's token; a new one once most of the old one's lifetime is over."""
         now = self.clock.monotonic()
-        _forget(self._tokens, now)
+        _drop_expired(self._tokens, now)
         key = (account.metadata.uid, audience, pod.uid)
         if key not in self._tokens:
             token = await accounts.token(account, audience, pod)
             self._tokens[key] = (now + token.seconds * _TOKEN_SHARE, token.text)
         return self._tokens[key][1]
 
-    # --- its answers ---
+    # --- responses and their cache ---
 
-    async def _ask_once(self, image: str, account: _Account) -> Response:
+    async def _run_once(self, image: str, account: _Account) -> CredentialProviderResponse:
         key = (image, account.identity.token, tuple(sorted(account.identity.annotations.items())))
-        task = self._asking.get(key)
+        task = self._running.get(key)
         if task is None:
-            task = self._asking[key] = asyncio.ensure_future(self._ask(image, account.identity))
-            task.add_done_callback(lambda _: self._asking.pop(key, None))
-        # Who no longer waits does not end it for the others; it ends by itself in time.
+            task = self._running[key] = asyncio.ensure_future(self._run(image, account.identity))
+            task.add_done_callback(lambda _: self._running.pop(key, None))
+        # A cancelled caller does not end it for the others; it has its own time limit.
         return await asyncio.shield(task)
 
-    async def _ask(self, image: str, identity: Identity) -> Response:
+    async def _run(
+        self, image: str, identity: ServiceAccountIdentity
+    ) -> CredentialProviderResponse:
         began = self.clock.monotonic()
         try:
-            return await self.plugin.ask(image, identity)
+            return await self.plugin.run(image, identity)
         finally:
             if self.metrics is not None:
                 self.metrics.plugin_ran(self.settings.name, self.clock.monotonic() - began)
 
-    def _cached(self, image: str, account: _Account) -> dict[str, Login] | None:
-        _forget(self._answers, self.clock.monotonic())
-        for kept_by in (image, image.partition("/")[0], GLOBAL):
-            if (found := self._answers.get((kept_by, account.key))) is not None:
+    def _cached(self, image: str, account: _Account) -> dict[str, AuthConfig] | None:
+        _drop_expired(self._responses, self.clock.monotonic())
+        for cache_keys in (image, image.partition("/")[0], GLOBAL):
+            if (found := self._responses.get((cache_keys, account.key))) is not None:
                 return found[1]
         return None
 
-    def _keep(self, image: str, account: _Account, response: Response) -> dict[str, Login]:
-        logins = response.auth or {}
-        self._check_echo(account, logins)
-        kept_by = {"Image": image, "Registry": image.partition("/")[0], "Global": GLOBAL}
-        if response.cache_key_type not in kept_by:
-            raise self._error(f"cacheKeyType is none of {', '.join(kept_by)}")
-        said = response.cache_seconds
-        seconds = self.settings.cache_seconds if said is None else said
+    def _keep(
+        self, image: str, account: _Account, response: CredentialProviderResponse
+    ) -> dict[str, AuthConfig]:
+        auth = response.auth or {}
+        self._check_echo(account, auth)
+        cache_keys = {"Image": image, "Registry": image.partition("/")[0], "Global": GLOBAL}
+        if response.cache_key_type not in cache_keys:
+            raise self._error(f"cacheKeyType is none of {', '.join(cache_keys)}")
+        duration = response.cache_seconds
+        seconds = self.settings.cache_seconds if duration is None else duration
         if seconds > 0:
-            key = (kept_by[response.cache_key_type], account.key)
-            self._answers[key] = (self.clock.monotonic() + seconds, logins)
-        return logins
+            key = (cache_keys[response.cache_key_type], account.key)
+            self._responses[key] = (self.clock.monotonic() + seconds, auth)
+        return auth
 
-    def _check_echo(self, account: _Account, logins: dict[str, Login]) -> None:
-        """A token that is handed through is one pod's; kept for an account it would be others'."""
-        wish, token = self.settings.token_attributes, account.identity.token
-        shared = wish is not None and wish.cache_type != _TOKEN_CACHE
-        if token and shared and any(login.password == token for login in logins.values()):
-            raise self._error("gave the token back as a password, which only cacheType Token may")
+    def _check_echo(self, account: _Account, auth: dict[str, AuthConfig]) -> None:
+        """Refuse a response with the pod's token as password, which a cache would share."""
+        attributes, token = self.settings.token_attributes, account.identity.token
+        shared = attributes is not None and attributes.cache_type != _TOKEN_CACHE
+        if token and shared and any(login.password == token for login in auth.values()):
+            raise self._error("returned the token as a password, which only cacheType Token may")
 
     def _error(self, problem: str) -> ProviderError:
         return ProviderError(f"credential provider {self.settings.name}: {problem}")
 
 
-def _forget(kept: dict[Hashable, tuple[float, _Kept]], now: float) -> None:
-    """Drop what is good no more."""
-    for key in [key for key, (good_until, _) in kept.items() if good_until < now]:
+def _drop_expired(kept: dict[Hashable, tuple[float, _Cached]], now: float) -> None:
+    """Drop expired entries."""
+    for key in [key for key, (expires, _) in kept.items() if expires < now]:
         del kept[key]
 
 
@@ -332,24 +337,26 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Providers:
+class CredentialProviders:
     """The plugins of a node, in order."""
 
-    providers: Sequence[Provider] = ()
+    providers: Sequence[CredentialProvider] = ()
 
-    async def credentials(self, image: str, asker: Asker) -> list[Credential]:
-        """What they give for an image, most specific first."""
+    async def credentials(self, image: str, requester: RequestingPod) -> list[Credential]:
+        """Return the plugins' credentials for an image, most specific first."""
         keyring: PodKeyring = Keyring()
         name = str(parse_image(image).repository)
         for provider in self.providers:
-            keyring += await self._of(provider, name, asker)
+            keyring += await self._of(provider, name, requester)
         return credentials_for(keyring, image)
 
-    async def _of(self, provider: Provider, name: str, asker: Asker) -> PodKeyring:
+    async def _of(
+        self, provider: CredentialProvider, name: str, requester: RequestingPod
+    ) -> PodKeyring:
         try:
-            return await provider.keyring(name, asker)
+            return await provider.keyring(name, requester)
         except ProviderError as error:
-            log.warning("no credentials for %s: %s", name, error)
+            log.warning("no credentials from plugin: %s", error, extra={"image": name})
             if provider.metrics is not None:
                 provider.metrics.plugin_failed(provider.settings.name)
             return Keyring()
@@ -361,11 +368,11 @@ def providers_of(
     clock: Clock,
     accounts: ServiceAccounts | None = None,
     metrics: PluginMetrics | None = None,
-) -> Providers:
-    """The plugins that a configuration names."""
-    return Providers(
+) -> CredentialProviders:
+    """Return the plugins of a configuration."""
+    return CredentialProviders(
         [
-            Provider(Plugin(settings, folder), clock, accounts, metrics)
+            CredentialProvider(CredentialPlugin(settings, folder), clock, accounts, metrics)
             for settings in config.providers
         ]
     )

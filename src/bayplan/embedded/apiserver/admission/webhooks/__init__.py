@@ -1,1 +1,1 @@
-"""Admission webhooks: other programs that may change or refuse a write."""
+"""Admission webhooks."""

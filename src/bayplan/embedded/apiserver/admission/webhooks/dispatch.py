@@ -1,12 +1,12 @@
-"""Asking webhooks: those that mutate one after the other, those that validate all at once.
+"""Calls to admission webhooks: mutating ones in order, validating ones in parallel.
 
-What takes them is a `Poster`: `HttpsPoster` goes over the network, with the webhook's CA; the one
-of `inprocess` calls applications of the same process.
+A `WebhookTransport` sends the reviews. `HttpsWebhookTransport` uses the network and verifies the
+webhook's CA; `InProcessWebhookTransport` calls ASGI applications of the same process:
 
 InProcessPoster({"https://hooks.example.com": app, "kube-system/admission": app})
 
-A URL stands for everything below it; a service for everything that its clients ask it. Whoever is
-not known is asked otherwise, if there is another way; in virtual time there is none.
+A URL key covers every path below it, a service key every request to that service. A webhook that is
+in neither is called by the fallback transport, if one is set; in virtual time there is none.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from bayplan.embedded.apiserver.admission.webhooks.review import (
-    BadReview,
-    Configurations,
-    Hook,
-    Verdict,
-    answer,
-    question,
+    BadReviewError,
+    MatchedWebhook,
+    WebhookConfigurations,
+    WebhookResponse,
+    admission_review,
+    read_response,
 )
-from bayplan.embedded.apiserver.errors import ApiError, bad_request
+from bayplan.embedded.apiserver.errors import StatusError, bad_request
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone, decode, encode
-from bayplan.embedded.apiserver.kinds.catalog import to_kept, to_shown
+from bayplan.embedded.apiserver.kinds.catalog import to_served, to_stored
 from bayplan.embedded.apiserver.patch.patches import PatchError, apply_json_patch
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend
 from bayplan.embedded.apiserver.rest.conformance import conform
 from bayplan.embedded.apiserver.rest.metadata import new_uid
-from bayplan.embedded.apiserver.store.entry import Key
-from bayplan.embedded.apiserver.store.store import Store
+from bayplan.embedded.apiserver.store.entry import ObjectKey
+from bayplan.embedded.apiserver.store.store import ApiObjectStore
 from bayplan.embedded.apiserver.strategies.table import strategy_of
-from bayplan.embedded.asgi import App, Asked, CutShort, Reply, calling
+from bayplan.embedded.asgi import App, AsgiRequest, AsgiResponse, ResponseCutShort, call_app
 
 if TYPE_CHECKING:
     import aiohttp
 
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 SECONDS = 10
-"""How long a webhook has that does not say its own time."""
+"""Timeout of a webhook that has none of its own."""
 
 
-class CallFailed(Exception):  # noqa: N818 - an outcome that callers handle
-    """A webhook that could not be asked."""
+class WebhookCallError(Exception):
+    """A webhook that could not be called."""
 
 
-class Where(NamedTuple):
-    """Where a webhook is: at a URL, or behind a service."""
+class WebhookTarget(NamedTuple):
+    """The address of a webhook: a URL or a service."""
 
     url: str = ""
     namespace: str = ""
@@ -63,64 +63,66 @@ class Where(NamedTuple):
     ca_bundle: str | None = None
 
 
-class Poster(Protocol):
-    """Takes reviews to webhooks."""
+class WebhookTransport(Protocol):
+    """Sends reviews to webhooks."""
 
-    async def post(self, where: Where, review: bytes) -> bytes:
-        """The webhook's answer; `CallFailed` if there is none that can be read."""
+    async def post(self, where: WebhookTarget, review: bytes) -> bytes:
+        """Return the webhook's response; `WebhookCallError` if there is none."""
         ...
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         ...
 
 
-async def ask(poster: Poster, hook: JsonObject, review: JsonObject) -> JsonValue:
-    """A webhook's answer; `CallFailed` if there is none in its time."""
+async def call_webhook(
+    transport: WebhookTransport, hook: JsonObject, review: JsonObject
+) -> JsonValue:
+    """Return a webhook's response; `WebhookCallError` if there is none before its timeout."""
     where = _where(hook.get("clientConfig") or {})
     try:
         async with asyncio.timeout(hook.get("timeoutSeconds") or SECONDS):
-            return decode(await poster.post(where, encode(review)))
+            return decode(await transport.post(where, encode(review)))
     except TimeoutError as problem:
-        raise CallFailed("context deadline exceeded") from problem
+        raise WebhookCallError("context deadline exceeded") from problem
     except (ValueError, RecursionError) as problem:
-        raise CallFailed(f"{type(problem).__name__}: {problem}") from problem
+        raise WebhookCallError(f"{type(problem).__name__}: {problem}") from problem
 
 
-def _where(config: JsonObject) -> Where:
+def _where(config: JsonObject) -> WebhookTarget:
     url, service = config.get("url"), config.get("service")
     if url:
         if not str(url).startswith("https://"):
-            raise CallFailed("the webhook's URL must begin with https://")
-        return Where(str(url), ca_bundle=config.get("caBundle"))
+            raise WebhookCallError("the webhook's URL must begin with https://")
+        return WebhookTarget(str(url), ca_bundle=config.get("caBundle"))
     if not service:
-        raise CallFailed("the webhook has neither a URL nor a service")
+        raise WebhookCallError("the webhook has neither a URL nor a service")
     path = "/" + str(service.get("path") or "/").lstrip("/")
     names = (service.get("namespace") or "", service.get("name") or "")
-    return Where("", *names, path, config.get("caBundle"))
+    return WebhookTarget("", *names, path, config.get("caBundle"))
 
 
 class _Address(NamedTuple):
-    """What to connect to, and the name that its certificate must have."""
+    """The address to connect to, and the name that its certificate must have."""
 
     url: str
     server_name: str | None = None
 
 
-class HttpsPoster:
-    """Takes reviews over HTTPS."""
+class HttpsWebhookTransport:
+    """Sends reviews over HTTPS."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ApiObjectStore) -> None:
         self._store = store
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
 
-    async def post(self, where: Where, review: bytes) -> bytes:
-        """The webhook's answer; `CallFailed` if there is none that can be read."""
+    async def post(self, where: WebhookTarget, review: bytes) -> bytes:
+        """Return the webhook's response; `WebhookCallError` if there is none."""
         import aiohttp  # noqa: PLC0415 - slow to import, needed only where there are webhooks
 
         if self._session is None:
@@ -136,24 +138,24 @@ class HttpsPoster:
                 allow_redirects=False,
             ) as response:
                 if response.status != 200:
-                    raise CallFailed(f"the webhook answered with HTTP {response.status}")
+                    raise WebhookCallError(f"the webhook responded with HTTP {response.status}")
                 return await _bounded(response.content)
         except (aiohttp.ClientError, OSError, ValueError) as problem:
             if isinstance(problem, TimeoutError):
                 raise
-            raise CallFailed(f"{type(problem).__name__}: {problem}") from problem
+            raise WebhookCallError(f"{type(problem).__name__}: {problem}") from problem
 
-    def _address(self, where: Where) -> _Address:
-        """A service's first endpoint: there is no cluster network to go through."""
+    def _address(self, where: WebhookTarget) -> _Address:
+        """Return the first endpoint of a service: there is no cluster network."""
         if where.url:
             return _Address(where.url)
-        entry = self._store.get(Key("endpoints", where.namespace, where.service))
+        entry = self._store.get(ObjectKey("endpoints", where.namespace, where.service))
         for subset in (entry.object().get("subsets") or ()) if entry is not None else ():
             for address in subset.get("addresses") or ():
                 port = next((one.get("port") for one in subset.get("ports") or ()), 443)
                 url = f"https://{address.get('ip')}:{port}{where.path}"
                 return _Address(url, f"{where.service}.{where.namespace}.svc")
-        raise CallFailed(f'service "{where.namespace}/{where.service}" has no endpoints')
+        raise WebhookCallError(f'service "{where.namespace}/{where.service}" has no endpoints')
 
 
 async def _bounded(stream: aiohttp.StreamReader) -> bytes:
@@ -161,8 +163,8 @@ async def _bounded(stream: aiohttp.StreamReader) -> bytes:
     size = 0
     async for part in stream.iter_any():
         size += len(part)
-        if size > MOST_BYTES:
-            raise CallFailed("the webhook's answer is too large")
+        if size > MAX_BYTES:
+            raise WebhookCallError("the webhook's response is too large")
         parts.append(part)
     return b"".join(parts)
 
@@ -174,39 +176,39 @@ def _tls(bundle: str | None) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cadata=base64.b64decode(bundle).decode("ascii"))
     except (ssl.SSLError, UnicodeDecodeError, binascii.Error) as problem:
-        raise CallFailed("the webhook's caBundle is not a certificate") from problem
+        raise WebhookCallError("the webhook's caBundle is not a certificate") from problem
 
 
 _HEADERS = (("Content-Type", "application/json"), ("Accept", "application/json"))
 
 
-class InProcessPoster:
-    """Takes reviews to applications in this process."""
+class InProcessWebhookTransport:
+    """Calls ASGI applications in this process."""
 
-    def __init__(self, apps: Mapping[str, App], otherwise: Poster | None = None) -> None:
+    def __init__(self, apps: Mapping[str, App], otherwise: WebhookTransport | None = None) -> None:
         self._apps = {name.rstrip("/"): app for name, app in apps.items()}
         self._otherwise = otherwise
 
     async def close(self) -> None:
-        """Let go of what the other way holds."""
+        """Close the fallback transport."""
         if self._otherwise is not None:
             await self._otherwise.close()
 
-    async def post(self, where: Where, review: bytes) -> bytes:
-        """The webhook's answer; `CallFailed` if there is none that can be read."""
+    async def post(self, where: WebhookTarget, review: bytes) -> bytes:
+        """Return the webhook's response; `WebhookCallError` if there is none."""
         app = self._find(where)
         if app is None:
             return await self._elsewhere(where, review)
         parts = urlsplit(where.url)
         path = where.path or parts.path or "/"
-        asked = Asked("POST", path, parts.query, _HEADERS, review)
+        request = AsgiRequest("POST", path, parts.query, _HEADERS, review)
         try:
-            async with calling(app, asked) as reply:
+            async with call_app(app, request) as reply:
                 return await _read(reply)
-        except CutShort as problem:
-            raise CallFailed("the webhook did not answer") from problem
+        except ResponseCutShort as problem:
+            raise WebhookCallError("the webhook did not respond") from problem
 
-    def _find(self, where: Where) -> App | None:
+    def _find(self, where: WebhookTarget) -> App | None:
         if not where.url:
             return self._apps.get(f"{where.namespace}/{where.service}")
         parts = urlsplit(where.url)
@@ -215,21 +217,21 @@ class InProcessPoster:
             known = known.rpartition("/")[0]
         return self._apps.get(known)
 
-    async def _elsewhere(self, where: Where, review: bytes) -> bytes:
+    async def _elsewhere(self, where: WebhookTarget, review: bytes) -> bytes:
         if self._otherwise is None:
             name = where.url or f"service {where.namespace}/{where.service}"
-            raise CallFailed(f"nothing in this process answers for {name}")
+            raise WebhookCallError(f"no application in this process serves {name}")
         return await self._otherwise.post(where, review)
 
 
-async def _read(reply: Reply) -> bytes:
+async def _read(reply: AsgiResponse) -> bytes:
     if reply.status != 200:
-        raise CallFailed(f"the webhook answered with HTTP {reply.status}")
+        raise WebhookCallError(f"the webhook responded with HTTP {reply.status}")
     parts: list[bytes] = []
     while part := await reply.next_chunk():
         parts.append(part)
-        if sum(map(len, parts)) > MOST_BYTES:
-            raise CallFailed("the webhook's answer is too large")
+        if sum(map(len, parts)) > MAX_BYTES:
+            raise WebhookCallError("the webhook's response is too large")
     return b"".join(parts)
 
 
@@ -243,96 +245,104 @@ VALIDATING = f"validatingwebhookconfigurations.{_GROUP}"
 class Webhooks:
     """The webhooks of one server."""
 
-    def __init__(self, backend: Backend, poster: Poster) -> None:
+    def __init__(self, backend: Backend, transport: WebhookTransport) -> None:
         self._backend = backend
-        self._poster = poster
-        self._mutating = Configurations(backend, MUTATING)
-        self._validating = Configurations(backend, VALIDATING)
+        self._transport = transport
+        self._mutating = WebhookConfigurations(backend, MUTATING)
+        self._validating = WebhookConfigurations(backend, VALIDATING)
 
     async def close(self) -> None:
-        """Let go of all connections."""
-        await self._poster.close()
+        """Close all connections."""
+        await self._transport.close()
 
     async def mutate(self, request: AdmissionRequest) -> None:
-        """Ask mutating webhooks in order; those that wish are asked again after later changes."""
+        """Call mutating webhooks in order; reinvoke those that want it after later changes."""
         hooks = self._mutating.matching(request)
         if not hooks:
             return
-        again: list[Hook] = []
-        asked: list[Hook] = []
+        again: list[MatchedWebhook] = []
+        called: list[MatchedWebhook] = []
         for hook in hooks:
             if await self._mutate(request, hook):
-                again += [one for one in asked if _wants_again(one) and one not in again]
-            asked.append(hook)
+                again += [one for one in called if _wants_reinvocation(one) and one not in again]
+            called.append(hook)
         for hook in again:
             await self._mutate(request, hook)
 
     async def validate(self, request: AdmissionRequest) -> None:
-        """Ask validating webhooks all at once; the first refusal counts."""
+        """Call validating webhooks in parallel; the first refusal counts."""
         hooks = self._validating.matching(request)
         if not hooks:
             return
-        verdicts = await asyncio.gather(*(self._ask(request, hook) for hook in hooks))
-        for hook, verdict in zip(hooks, verdicts, strict=True):
-            _accept(request, hook, verdict)
+        responses = await asyncio.gather(*(self._call(request, hook) for hook in hooks))
+        for hook, response in zip(hooks, responses, strict=True):
+            _accept(request, hook, response)
 
-    async def _mutate(self, request: AdmissionRequest, hook: Hook) -> bool:
-        """Ask one webhook and carry out its patch; says whether the object changed."""
-        verdict = await self._ask(request, hook)
-        _accept(request, hook, verdict)
-        if verdict is None or not verdict.patch or request.object is None:
+    async def _mutate(self, request: AdmissionRequest, hook: MatchedWebhook) -> bool:
+        """Call one webhook and apply its patch; returns whether the object changed."""
+        response = await self._call(request, hook)
+        _accept(request, hook, response)
+        if response is None or not response.patch or request.object is None:
             return False
         before = request.object
-        request.object = _patched(request, hook, verdict)
+        request.object = _patched(request, hook, response)
         return request.object != before
 
-    async def _ask(self, request: AdmissionRequest, hook: Hook) -> Verdict | None:
-        """A webhook's verdict; None if it could not be asked and that does not matter."""
+    async def _call(
+        self, request: AdmissionRequest, hook: MatchedWebhook
+    ) -> WebhookResponse | None:
+        """Return a webhook's response; None if the call failed and the failure policy is Ignore."""
         if request.call.dry_run and hook.hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
         uid = new_uid(self._backend.rng)
         try:
-            review = await ask(self._poster, hook.hook, question(request, hook, uid))
-            return answer(review, uid)
-        except (CallFailed, BadReview) as problem:
+            review = await call_webhook(
+                self._transport, hook.hook, admission_review(request, hook, uid)
+            )
+            return read_response(review, uid)
+        except (WebhookCallError, BadReviewError) as problem:
             if hook.hook.get("failurePolicy") == "Ignore":
                 log.warning("webhook %s failed and is ignored: %s", hook.name, problem)
                 return None
             raise _failed(hook, problem) from problem
 
 
-def _wants_again(hook: Hook) -> bool:
+def _wants_reinvocation(hook: MatchedWebhook) -> bool:
     return hook.hook.get("reinvocationPolicy") == "IfNeeded"
 
 
-def _failed(hook: Hook, problem: Exception) -> ApiError:
+def _failed(hook: MatchedWebhook, problem: Exception) -> StatusError:
     message = (
         f'Internal error occurred: failed calling webhook "{hook.name}": '
         f"failed to call webhook: {problem}"
     )
-    return ApiError(500, "InternalError", message, {"causes": [{"message": message}]})
+    return StatusError(500, "InternalError", message, {"causes": [{"message": message}]})
 
 
-def _accept(request: AdmissionRequest, hook: Hook, verdict: Verdict | None) -> None:
-    if verdict is None:
+def _accept(
+    request: AdmissionRequest, hook: MatchedWebhook, response: WebhookResponse | None
+) -> None:
+    if response is None:
         return
-    for warning in verdict.warnings:
+    for warning in response.warnings:
         request.call.warn(warning)
-    if not verdict.allowed:
+    if not response.allowed:
         message = f'admission webhook "{hook.name}" denied the request'
-        told = f": {verdict.message}" if verdict.message else " without explanation"
-        raise ApiError(verdict.code, verdict.reason, message + told)
+        explanation = f": {response.message}" if response.message else " without explanation"
+        raise StatusError(response.code, response.reason, message + explanation)
 
 
-def _patched(request: AdmissionRequest, hook: Hook, verdict: Verdict) -> JsonObject:
-    shown = to_shown(hook.kind, clone(request.object))
+def _patched(
+    request: AdmissionRequest, hook: MatchedWebhook, response: WebhookResponse
+) -> JsonObject:
+    shown = to_served(hook.kind, clone(request.object))
     try:
-        patched = apply_json_patch(shown, verdict.patch)
+        patched = apply_json_patch(shown, response.patch)
     except (PatchError, RecursionError) as problem:
         raise _failed(hook, problem) from problem
     if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
         raise _failed(hook, PatchError("the patch does not leave an object with metadata"))
-    kept = to_kept(hook.kind, patched)
+    kept = to_stored(hook.kind, patched)
     if request.call.kind is hook.kind:
         conform(request.call, kept)
     strategy_of(hook.kind.storage).default(kept)

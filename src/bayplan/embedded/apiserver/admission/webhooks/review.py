@@ -1,7 +1,7 @@
-"""Which webhooks a write concerns, what they are asked, and what they answer.
+"""Matching of webhooks to writes, and the admission reviews.
 
-Every write asks, and configurations hardly ever change: they are decoded once, and what their rules
-say of a kind, an operation and a subresource is found out once. Only selectors look at the write.
+Configurations rarely change: they are decoded once, and the match of their rules with a kind, an
+operation and a subresource is cached. Only selectors are evaluated for every write.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, decode
-from bayplan.embedded.apiserver.kinds.catalog import to_shown
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.catalog import to_served
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.embedded.apiserver.rest.backend import AdmissionRequest, Backend
-from bayplan.embedded.apiserver.rest.selectors import select
-from bayplan.embedded.apiserver.store.entry import Entry, Key
+from bayplan.embedded.apiserver.rest.selectors import matches_selector
+from bayplan.embedded.apiserver.store.entry import ObjectKey, StoreEntry
 
 _EXEMPT = "admissionregistration.k8s.io"
-"""A webhook must not be able to lock its own configuration."""
-Write: TypeAlias = tuple[str, str, str, str, str]
-"""What rules look at: operation, group, version, resource and subresource."""
+"""Webhook configurations are exempt, so that a webhook cannot lock its own."""
+RuleAttributes: TypeAlias = tuple[str, str, str, str, str]
+"""What rules match: operation, group, version, resource and subresource."""
 
 
-class Hook(NamedTuple):
-    """A webhook that wants to see a write, and the kind as which it wants to see it."""
+class MatchedWebhook(NamedTuple):
+    """A webhook that matches a write, and the kind in which it wants the object."""
 
     configuration: str
     hook: JsonObject
-    kind: Kind
+    kind: ServedKind
 
     @property
     def name(self) -> str:
@@ -38,27 +38,29 @@ class Hook(NamedTuple):
         return str(self.hook.get("name", ""))
 
 
-class Configurations:
+class WebhookConfigurations:
     """The webhook configurations of one storage name."""
 
     def __init__(self, backend: Backend, storage: str) -> None:
         self._backend = backend
         self._storage = storage
-        self._listed: Sequence[Entry] = ()
+        self._listed: Sequence[StoreEntry] = ()
         self._generation = -1
         self._hooks: list[tuple[str, JsonObject]] = []
-        self._ruled: dict[Write, list[Hook]] = {}
+        self._ruled: dict[RuleAttributes, list[MatchedWebhook]] = {}
 
-    def matching(self, request: AdmissionRequest) -> list[Hook]:
-        """The webhooks that a write concerns, in order."""
+    def matching(self, request: AdmissionRequest) -> list[MatchedWebhook]:
+        """Return the webhooks that match a write, in order."""
         self._refresh()
         if not self._hooks or request.call.kind.group == _EXEMPT:
             return []
         return [one for one in self._by_rules(request) if _selected(self._backend, one, request)]
 
     def _refresh(self) -> None:
-        """Begin anew if a configuration changed, or what is served."""
-        listed = self._backend.store.list(self._storage)  # the same list until one changes
+        """Clear the cache if a configuration, or the served kinds, changed."""
+        listed = self._backend.store.list(
+            self._storage
+        )  # the list is the same object until one changes
         generation = self._backend.catalog.generation
         if listed is self._listed and generation == self._generation:
             return
@@ -69,7 +71,7 @@ class Configurations:
             for hook in entry.object().get("webhooks") or ()
         ]
 
-    def _by_rules(self, request: AdmissionRequest) -> list[Hook]:
+    def _by_rules(self, request: AdmissionRequest) -> list[MatchedWebhook]:
         call, kind = request.call, request.call.kind
         write = (request.operation, kind.group, kind.version, kind.plural, call.subresource)
         found = self._ruled.get(write)
@@ -78,12 +80,16 @@ class Configurations:
                 (name, hook, _wanted_kind(self._backend, hook, request))
                 for name, hook in self._hooks
             )
-            found = [Hook(name, hook, one) for name, hook, one in wanted if one is not None]
+            found = [
+                MatchedWebhook(name, hook, one) for name, hook, one in wanted if one is not None
+            ]
             self._ruled[write] = found
         return found
 
 
-def _wanted_kind(backend: Backend, hook: JsonObject, request: AdmissionRequest) -> Kind | None:
+def _wanted_kind(
+    backend: Backend, hook: JsonObject, request: AdmissionRequest
+) -> ServedKind | None:
     own = request.call.kind
     kinds = [own]
     if hook.get("matchPolicy") == "Equivalent":
@@ -94,7 +100,7 @@ def _wanted_kind(backend: Backend, hook: JsonObject, request: AdmissionRequest) 
     return None
 
 
-def _rule_matches(rule: JsonObject, kind: Kind, request: AdmissionRequest) -> bool:
+def _rule_matches(rule: JsonObject, kind: ServedKind, request: AdmissionRequest) -> bool:
     scope = rule.get("scope") or "*"
     return (
         _has(rule, "operations", request.operation)
@@ -118,26 +124,26 @@ def _resource_matches(pattern: str, plural: str, subresource: str) -> bool:
     return resource in ("*", plural) and wanted in (subresource, "*" if subresource else "")
 
 
-def _selected(backend: Backend, found: Hook, request: AdmissionRequest) -> bool:
+def _selected(backend: Backend, found: MatchedWebhook, request: AdmissionRequest) -> bool:
     hook = found.hook
     spaces, objects = hook.get("namespaceSelector") or {}, hook.get("objectSelector") or {}
     labels = _namespace_labels(backend, request)
-    if spaces and labels is not None and not select(spaces, labels):
+    if spaces and labels is not None and not matches_selector(spaces, labels):
         return False
     if not objects:
         return True
     either = (request.object, request.old_object)
-    return any(select(objects, _labels(obj)) for obj in either if obj is not None)
+    return any(matches_selector(objects, _labels(obj)) for obj in either if obj is not None)
 
 
 def _namespace_labels(backend: Backend, request: AdmissionRequest) -> dict[str, str] | None:
-    """The labels of the namespace that a write is in; None if it is in none."""
+    """Return the labels of the namespace of a write; None for cluster-scoped objects."""
     call = request.call
     if call.kind.storage == "namespaces":
         return _labels(request.object or request.old_object or {})
     if not call.kind.namespaced:
         return None
-    entry = backend.store.get(Key("namespaces", "", call.namespace))
+    entry = backend.store.get(ObjectKey("namespaces", "", call.namespace))
     return entry.labels if entry is not None else {}
 
 
@@ -148,13 +154,13 @@ def _labels(obj: JsonObject) -> dict[str, str]:
 API_VERSION = "admission.k8s.io/v1"
 
 
-class BadReview(Exception):  # noqa: N818 - an outcome that callers handle
-    """A webhook's answer that cannot be understood."""
+class BadReviewError(Exception):
+    """A webhook's response that is invalid."""
 
 
 @dataclass(slots=True)
-class Verdict:
-    """What a webhook says."""
+class WebhookResponse:
+    """The response of a webhook."""
 
     allowed: bool
     message: str = ""
@@ -164,10 +170,10 @@ class Verdict:
     warnings: list[str] = field(default_factory=list)
 
 
-def question(request: AdmissionRequest, hook: Hook, uid: str) -> JsonObject:
-    """The review to send."""
+def admission_review(request: AdmissionRequest, hook: MatchedWebhook, uid: str) -> JsonObject:
+    """Return the AdmissionReview to send."""
     call, kind = request.call, hook.kind
-    asked: JsonObject = {
+    review: JsonObject = {
         "uid": uid,
         "kind": _gvk(kind),
         "resource": _gvr(kind),
@@ -182,10 +188,10 @@ def question(request: AdmissionRequest, hook: Hook, uid: str) -> JsonObject:
         "options": request.options or None,
     }
     if call.namespace:
-        asked["namespace"] = call.namespace
+        review["namespace"] = call.namespace
     if call.subresource:
-        asked["subResource"] = asked["requestSubResource"] = call.subresource
-    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": asked}
+        review["subResource"] = review["requestSubResource"] = call.subresource
+    return {"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": review}
 
 
 def _user(request: AdmissionRequest) -> JsonObject:
@@ -193,47 +199,47 @@ def _user(request: AdmissionRequest) -> JsonObject:
     return {"username": user.name, "groups": list(user.groups), "uid": user.uid}
 
 
-def _shown(obj: JsonObject | None, kind: Kind) -> JsonObject | None:
-    return to_shown(kind, obj) if obj is not None else None
+def _shown(obj: JsonObject | None, kind: ServedKind) -> JsonObject | None:
+    return to_served(kind, obj) if obj is not None else None
 
 
-def _gvk(kind: Kind) -> JsonObject:
+def _gvk(kind: ServedKind) -> JsonObject:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _gvr(kind: Kind) -> JsonObject:
+def _gvr(kind: ServedKind) -> JsonObject:
     return {"group": kind.group, "version": kind.version, "resource": kind.plural}
 
 
-def answer(review: JsonValue, uid: str) -> Verdict:
-    """A webhook's answer, checked."""
+def read_response(review: JsonValue, uid: str) -> WebhookResponse:
+    """Return a webhook's response, validated."""
     if not isinstance(review, dict) or not isinstance(review.get("response"), dict):
-        raise BadReview("the answer has no response")
+        raise BadReviewError("the review has no response")
     response = review["response"]
     if response.get("uid") != uid:
-        raise BadReview("the answer is to another request")
+        raise BadReviewError("the response has the UID of another request")
     if not isinstance(response.get("allowed"), bool):
-        raise BadReview("the answer does not say whether the request is allowed")
-    verdict = Verdict(response["allowed"], patch=_patch(response))
-    verdict.warnings = [str(text) for text in response.get("warnings") or ()][:20]
+        raise BadReviewError("the response does not have `allowed`")
+    result = WebhookResponse(response["allowed"], patch=_patch(response))
+    result.warnings = [str(text) for text in response.get("warnings") or ()][:20]
     status = response.get("status")
     if isinstance(status, dict):
-        verdict.message = str(status.get("message") or "")
-        verdict.reason = str(status.get("reason") or "Forbidden")
+        result.message = str(status.get("message") or "")
+        result.reason = str(status.get("reason") or "Forbidden")
         code = status.get("code")
-        verdict.code = code if isinstance(code, int) and 400 <= code < 600 else 403
-    return verdict
+        result.code = code if isinstance(code, int) and 400 <= code < 600 else 403
+    return result
 
 
 def _patch(response: JsonObject) -> list[JsonValue]:
     if response.get("patch") is None:
         return []
     if response.get("patchType") != "JSONPatch":
-        raise BadReview("the patch is not of type JSONPatch")
+        raise BadReviewError("the patch is not of type JSONPatch")
     try:
         operations = decode(base64.b64decode(response["patch"], validate=True))
     except (ValueError, TypeError, RecursionError, binascii.Error) as problem:
-        raise BadReview("the patch cannot be read") from problem
+        raise BadReviewError("the patch cannot be decoded") from problem
     if not isinstance(operations, list):
-        raise BadReview("the patch is not a list of operations")
+        raise BadReviewError("the patch is not a list of operations")
     return operations

@@ -1,1 +1,1 @@
-"""HTTP itself: connections, bodies, formats and how answers are sent."""
+"""HTTP itself: connections, bodies, media types, and sending of responses."""

@@ -1,4 +1,4 @@
-"""Request bodies: bounded, timed out, decoded, and read as objects of a kind."""
+"""Request bodies: size limit, timeout, decoding, and reading as objects of a kind."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from functools import cache, lru_cache
 from typing import Any
 
 from bayplan.embedded.apiserver.errors import (
-    ApiError,
+    StatusError,
     bad_request,
     invalid,
     too_large,
     unsupported_media_type,
 )
-from bayplan.embedded.apiserver.jsontypes import DEEPEST, JsonObject, JsonValue, decode, excess
+from bayplan.embedded.apiserver.jsontypes import MAX_DEPTH, JsonObject, JsonValue, decode, excess
 from bayplan.embedded.apiserver.kinds.catalog import Catalog
-from bayplan.embedded.apiserver.kinds.model import Kind
+from bayplan.embedded.apiserver.kinds.model import ServedKind
 from bayplan.embedded.apiserver.rest.conformance import kind_problem
 from bayplan.embedded.apiserver.schema.syntax import syntax_problem
 from bayplan.embedded.apiserver.schema.unmarshal import TYPE_META, described
@@ -27,47 +27,47 @@ from bayplan.embedded.apiserver.validation.causes import bad_value
 
 BODY_BYTES = 3 * 1024 * 1024
 BODY_SECONDS = 30.0
-_MOST_EVENTS = 50_000
-"""Parts of a YAML body: reading it takes some ten times as long as JSON."""
-_LONGEST_NUMBER = 100
+_MAX_EVENTS = 50_000
+"""Limit of YAML events in a body: parsing takes about ten times as long as JSON."""
+_MAX_NUMBER_LENGTH = 100
 _MISTAGGED = (LookupError, AttributeError)
-"""What comes of values that are not what their YAML tags say."""
+"""Errors raised for values that do not match their YAML tags."""
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 ACCEPTED = ("application/json", "application/yaml", PROTOBUF)
 
 Receive = Callable[[], Awaitable[Any]]
 
 
-class Disconnected(Exception):  # noqa: N818 - nothing is wrong here
-    """The client is gone; nobody waits for an answer."""
+class ClientDisconnected(Exception):  # noqa: N818 - nothing is wrong here
+    """The client disconnected before its request was complete."""
 
 
-class Unreadable(Exception):  # noqa: N818 - callers say what it means
-    """A body that is not in the format that it says it is in."""
+class UnreadableBody(Exception):  # noqa: N818 - callers say what it means
+    """A body that cannot be parsed in its content type."""
 
 
-class TooDeep(Unreadable):
-    """A body whose values are nested more deeply than they are read."""
+class BodyTooDeep(UnreadableBody):
+    """A body whose values are nested too deeply."""
 
 
 async def read_body(receive: Receive) -> bytes:
-    """The whole body, if it comes in time and is not too large."""
+    """Return the whole body; 413 or 408 above the limits of size and time."""
     try:
         async with asyncio.timeout(BODY_SECONDS):
             return await collect(receive)
     except TimeoutError as problem:
         message = "the request's body did not arrive in time"
-        raise ApiError(408, "Timeout", message) from problem
+        raise StatusError(408, "Timeout", message) from problem
 
 
 async def collect(receive: Receive) -> bytes:
-    """The whole body, however long it takes."""
+    """Return the whole body, without a time limit."""
     parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Disconnected
+            raise ClientDisconnected
         part: bytes = message.get("body", b"")
         size += len(part)
         if size > BODY_BYTES:
@@ -78,18 +78,18 @@ async def collect(receive: Receive) -> bytes:
 
 
 def exact_media_type(content_type: bytes | None) -> str:
-    """A content type without its parameters, in the letters that it was sent in."""
+    """Return a content type without parameters, in its original case."""
     return (content_type or b"").decode("latin-1").partition(";")[0].strip()
 
 
 @lru_cache(64)
 def media_type(content_type: bytes | None) -> str:
-    """A content type without its parameters."""
+    """Return a content type without parameters, in lower case."""
     return (content_type or b"").decode("latin-1").partition(";")[0].strip().lower()
 
 
 def decode_value(body: bytes, content_type: str) -> JsonValue:
-    """A body as JSON, whatever of the accepted formats it is in; Unreadable if it is not."""
+    """Decode a body of any accepted content type; UnreadableBody if it is invalid."""
     if content_type in ("", "application/json"):
         value = decode_json(body)
     elif content_type == "application/yaml":
@@ -99,29 +99,29 @@ def decode_value(body: bytes, content_type: str) -> JsonValue:
     else:
         raise unsupported_media_type(ACCEPTED)
     if problem := excess(value, body):
-        raise (TooDeep if "depth" in problem else Unreadable)(problem)
+        raise (BodyTooDeep if "depth" in problem else UnreadableBody)(problem)
     return value
 
 
 def decode_json(body: bytes) -> JsonValue:
-    """A JSON body."""
+    """Decode a JSON body."""
     try:
         return decode(body)
     except (ValueError, RecursionError) as found:
         problem = syntax_problem(body)
         if isinstance(found, RecursionError) and not problem:
-            raise TooDeep("exceeded max depth") from found
+            raise BodyTooDeep("exceeded max depth") from found
         if problem:
-            raise Unreadable(problem) from found
+            raise UnreadableBody(problem) from found
         return _mended(body)
 
 
 def _mended(body: bytes) -> JsonValue:
-    """JSON whose text is not all Unicode: what is not becomes a replacement character."""
+    """Replace invalid UTF-8 in a JSON body."""
     try:
         return _without_halves(json.loads(body.decode("utf-8", "replace")))
     except (ValueError, RecursionError) as problem:
-        raise Unreadable(str(problem)) from problem
+        raise UnreadableBody(str(problem)) from problem
 
 
 def _without_halves(value: JsonValue) -> JsonValue:
@@ -135,26 +135,26 @@ def _without_halves(value: JsonValue) -> JsonValue:
 
 
 def decode_yaml(body: bytes) -> JsonValue:
-    """A YAML body, of plain JSON values only; JSON is YAML too, and mostly what is sent as such."""
+    """Decode a YAML body of plain JSON values; JSON is valid YAML and the usual case."""
     with suppress(ValueError, RecursionError):
         return decode(body)
-    import yaml  # noqa: PLC0415 - hardly anybody sends YAML
+    import yaml  # noqa: PLC0415 - YAML bodies are rare
 
     try:
         text = body.decode("utf-8")
         if _has_aliases(text):
-            raise Unreadable("the body uses YAML aliases, which are not accepted")
+            raise UnreadableBody("the body uses YAML aliases, which are not accepted")
         return _as_json(yaml.load(text, Loader=_loader()))  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as problem:
-        raise Unreadable(_yaml_problem(problem)) from problem
+        raise UnreadableBody(_yaml_problem(problem)) from problem
     except (yaml.YAMLError, ValueError, RecursionError, TypeError, *_MISTAGGED) as problem:
-        raise Unreadable(f"yaml: {problem}") from problem
+        raise UnreadableBody(f"yaml: {problem}") from problem
 
 
 @cache
 def _loader() -> Any:
-    """YAML 1.1 as Kubernetes reads it: `y` and `n` are truth values, and times are text."""
-    import yaml  # noqa: PLC0415 - hardly anybody sends YAML
+    """Return a loader for YAML 1.1 as Kubernetes reads it: `y`/`n` are booleans, times strings."""
+    import yaml  # noqa: PLC0415 - YAML bodies are rare
 
     class Loader(yaml.CSafeLoader):
         yaml_implicit_resolvers = {
@@ -172,7 +172,7 @@ def _loader() -> Any:
 
 
 def _as_json(value: Any) -> JsonValue:
-    """What YAML can say and JSON can, too."""
+    """Convert a YAML value to JSON."""
     if isinstance(value, dict):
         return {_as_key(key): _as_json(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -191,19 +191,19 @@ def _as_key(key: Any) -> str:
 
 
 def _yaml_problem(problem: Any) -> str:
-    """As Kubernetes' parser says it, which counts lines from the second on."""
+    """Return the error as Kubernetes' parser words it, with its line numbers."""
     mark = problem.problem_mark or problem.context_mark
     where = f"line {mark.line + 1}: " if mark is not None and mark.line else ""
     return f"yaml: {where}{problem.problem or 'unknown problem parsing YAML content'}"
 
 
 def _has_aliases(text: str) -> bool:
-    """Whether a document refers to parts of itself, by which a small one can become huge.
+    """Return whether a document has aliases, by which a small one can become huge.
 
-    ValueError if it is nested so deeply, or so much, that reading it would take too long or end
-    the process: the parser of events does not recurse, but what builds values of them does.
+    ValueError if it is nested so deeply, or is so large, that parsing would take too long or crash
+    the process: the event parser does not recurse, but the constructor of values does.
     """
-    import yaml  # noqa: PLC0415 - hardly anybody sends YAML
+    import yaml  # noqa: PLC0415 - YAML bodies are rare
 
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=yaml.CSafeLoader)):
@@ -215,19 +215,19 @@ def _has_aliases(text: str) -> bool:
             depth -= 1
         elif isinstance(event, yaml.ScalarEvent) and (event.implicit[0] or event.tag):
             _refuse_long_number(event.value)
-        if depth > DEEPEST or number > _MOST_EVENTS:
-            raise ValueError("exceeded max depth" if depth > DEEPEST else "too many values")
+        if depth > MAX_DEPTH or number > _MAX_EVENTS:
+            raise ValueError("exceeded max depth" if depth > MAX_DEPTH else "too many values")
     return False
 
 
 def _refuse_long_number(scalar: str) -> None:
-    """A number of thousands of digits, in base ten or sixty, takes long to become one."""
-    if len(scalar) > _LONGEST_NUMBER and not scalar.lstrip("+-.0123456789_:"):
+    """Refuse numbers of thousands of digits, which take long to convert."""
+    if len(scalar) > _MAX_NUMBER_LENGTH and not scalar.lstrip("+-.0123456789_:"):
         raise ValueError("a number is too long")
 
 
 def decode_protobuf(body: bytes) -> JsonValue:
-    """A protobuf body of a built-in kind."""
+    """Decode a protobuf body of a built-in kind."""
     from bayplan.embedded.apiserver.schema import protobuf, types  # noqa: PLC0415 - Go clients only
 
     try:
@@ -238,22 +238,22 @@ def decode_protobuf(body: bytes) -> JsonValue:
             raise unsupported_media_type(ACCEPTED)
         obj = protobuf.decode_message(raw, type_)
     except protobuf.WireError as problem:
-        raise Unreadable(str(problem)) from problem
+        raise UnreadableBody(str(problem)) from problem
     return {"kind": kind, "apiVersion": api_version, **obj}
 
 
 _SHOWN = 30
 
 
-def read_object(body: bytes, media_type: str, kind: Kind, catalog: Catalog) -> JsonObject:
-    """The object of a kind that a body is."""
+def read_object(body: bytes, media_type: str, kind: ServedKind, catalog: Catalog) -> JsonObject:
+    """Decode a body as an object of a kind."""
     try:
         obj = typed(decode_value(body, media_type))
-    except Unreadable as found:
-        why = str(found)
+    except UnreadableBody as found:
+        detail = str(found)
         if media_type in ("", "application/json"):
-            why = f"couldn't get version/kind; json parse error: {found}"
-        raise _unrecognized(kind, why, body) from found
+            detail = f"couldn't get version/kind; json parse error: {found}"
+        raise _unrecognized(kind, detail, body) from found
     _check_custom_kind(obj, kind)
     problem = kind_problem(obj, kind, catalog)
     if problem:
@@ -261,7 +261,7 @@ def read_object(body: bytes, media_type: str, kind: Kind, catalog: Catalog) -> J
     return obj
 
 
-def _check_custom_kind(obj: JsonObject, kind: Kind) -> None:
+def _check_custom_kind(obj: JsonObject, kind: ServedKind) -> None:
     given = obj.get("kind") or kind.kind
     if not kind.custom or obj.get("apiVersion") != kind.api_version or given == kind.kind:
         return
@@ -272,22 +272,22 @@ def _check_custom_kind(obj: JsonObject, kind: Kind) -> None:
 
 
 def typed(value: JsonValue) -> JsonObject:
-    """A value that says of which kind it is, as far as it says it; Unreadable if it is none."""
+    """Return a value that has string `kind` and `apiVersion`, if any; UnreadableBody otherwise."""
     if value is None:
         return {}
     if not isinstance(value, dict):
-        told = described(value)
-        raise Unreadable(f"json: cannot unmarshal {told} into Go value of type {TYPE_META}")
+        actual = described(value)
+        raise UnreadableBody(f"json: cannot unmarshal {actual} into Go value of type {TYPE_META}")
     for name, item in value.items():
         if name in ("apiVersion", "kind") and not isinstance(item, str | None):
-            told = f"json: cannot unmarshal {described(item)} into Go struct field .{name}"
-            raise Unreadable(f"{told} of type string")
+            actual = f"json: cannot unmarshal {described(item)} into Go struct field .{name}"
+            raise UnreadableBody(f"{actual} of type string")
     return value
 
 
-def _unrecognized(kind: Kind, why: str, body: bytes) -> ApiError:
+def _unrecognized(kind: ServedKind, detail: str, body: bytes) -> StatusError:
     what = f"the object provided is unrecognized (must be of type {kind.kind})"
-    return bad_request(f"{what}: {why} ({_summary(body)})")
+    return bad_request(f"{what}: {detail} ({_summary(body)})")
 
 
 def _summary(body: bytes) -> str:

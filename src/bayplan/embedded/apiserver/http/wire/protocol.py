@@ -1,11 +1,10 @@
-"""The HTTP connection: bounded as all of ours are, with the client's certificate.
+"""The HTTP connection: uvicorn's, with limits and the client's certificate.
 
-An answer is written as a head and a body; sent apart, each would be a TLS record, a system call and
-often a packet of its own, which costs more than everything else about a small answer. For the same
-reason answers to requests that came together go together, unless one of them takes its time.
+A response is written as a head and a body; sent separately, each would be a TLS record, a system
+call and often a packet of its own, which costs more than the rest of a small response. Therefore
+writes are coalesced, and so are responses to pipelined requests, unless one of them takes long.
 
-It is also the one door through which answers leave, so it is here that what they tell of is put on
-file first: whatever was written up to then is committed before anything is sent.
+All responses leave through this module, so it commits the data file before anything is sent.
 """
 
 from __future__ import annotations
@@ -22,20 +21,20 @@ from bayplan.client.serving.connection import BoundedConnection
 from bayplan.embedded.apiserver.errors import method_not_allowed
 from bayplan.embedded.apiserver.identity import peer_user
 from bayplan.embedded.apiserver.jsontypes import encode
-from bayplan.embedded.apiserver.request import User
+from bayplan.embedded.apiserver.request import UserInfo
 from bayplan.embedded.apiserver.store.database import StoreError
 
-_WORTH_JOINING = 256 * 1024
-"""More than this is not copied once more only to save a system call."""
+_MAX_JOINED_BYTES = 256 * 1024
+"""Size in bytes above which writes are not copied to be joined."""
 PATIENCE = 32
-"""Turns of the event loop for which answers wait for those that follow them."""
+"""Event loop iterations for which responses wait for the next pipelined ones."""
 
 
 class CoalescingTransport(asyncio.Transport):
-    """Collects writes and hands them on once, at the end of the turn.
+    """Collects writes and sends them once per event loop iteration.
 
-    `commit` puts on file what answers may tell of; if it fails nothing is sent any more. `more`
-    says whether other requests of the client wait for their answers.
+    `commit` puts all writes on file; if it fails nothing is sent any more. `more` returns whether
+    other pipelined requests of the client wait for their responses.
     """
 
     def __init__(
@@ -55,12 +54,12 @@ class CoalescingTransport(asyncio.Transport):
         self._size = 0
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
-        """Send this soon; at once if it is much, so that a slow reader is noticed."""
+        """Send data soon; at once if it is much, so that backpressure works."""
         if not self._pending:
             self._loop.call_soon(self._end_of_turn)
         self._pending.append(bytes(data))
         self._size += len(data)
-        if self._size > _WORTH_JOINING:
+        if self._size > _MAX_JOINED_BYTES:
             self.flush()
 
     def _end_of_turn(self) -> None:
@@ -82,7 +81,7 @@ class CoalescingTransport(asyncio.Transport):
         except StoreError:
             self._transport.abort()
             return
-        if size <= _WORTH_JOINING:
+        if size <= _MAX_JOINED_BYTES:
             pending = [b"".join(pending)]
         for part in pending:
             self._transport.write(part)
@@ -99,46 +98,46 @@ class CoalescingTransport(asyncio.Transport):
         self._transport.abort()
 
     def is_closing(self) -> bool:
-        """Whether it is closed, or about to be."""
+        """Return whether the transport is closed or closing."""
         return self._transport.is_closing()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What is known about the connection."""
+        """Return information about the connection."""
         return self._transport.get_extra_info(name, default)
 
     def pause_reading(self) -> None:
-        """Let the client wait."""
+        """Stop reading from the client."""
         self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Let the client go on."""
+        """Continue reading from the client."""
         self._transport.resume_reading()
 
 
-_STRANGE = re.compile(
+_UNKNOWN_METHOD = re.compile(
     rb"(?!(?:GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE|PRI) )"
     rb"(?!(?:COPY|LOCK|MKCOL|MOVE|PROPFIND|PROPPATCH|SEARCH|UNLOCK|BIND|REBIND|UNBIND|ACL|REPORT|"
     rb"MKACTIVITY|CHECKOUT|MERGE|M-SEARCH|NOTIFY|SUBSCRIBE|UNSUBSCRIBE|PURGE|MKCALENDAR|LINK|"
     rb"UNLINK|SOURCE|QUERY) )[A-Z]{1,20} /[^ ]* HTTP/1\.[01]\r\n"
 )
-"""A request by a method that the parser does not know."""
+"""A request with a method that the parser does not know."""
 _NOT_ALLOWED = (
     b"HTTP/1.1 405 Method Not Allowed\r\ncontent-type: application/json\r\n"
     b"content-length: %d\r\nconnection: close\r\n\r\n%b"
 )
 
 
-class Connection(BoundedConnection):
-    """One client's connection."""
+class ServerConnection(BoundedConnection):
+    """The connection of one client."""
 
-    _peer: User | None = None
+    _peer: UserInfo | None = None
 
     @staticmethod
     def commit() -> None:
-        """Put on file what answers may tell of; `committing` says how."""
+        """Commit the data file; set by `committing`."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Note who the certificate says is there."""
+        """Read the user of the client's certificate."""
         coalescing = CoalescingTransport(transport, self.loop, self.commit, self._has_more)
         super().connection_made(coalescing)
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
@@ -147,8 +146,8 @@ class Connection(BoundedConnection):
             self._peer = peer_user(certificate.get("subject", ()))  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
-        """Answer a method that nobody knows as one that is not allowed; the parser would not."""
-        if self._is_between() and _STRANGE.match(data):
+        """Answer an unknown method with 405; the parser would close the connection."""
+        if self._is_between() and _UNKNOWN_METHOD.match(data):
             body = encode(method_not_allowed().status())
             self.transport.write(_NOT_ALLOWED % (len(body), body))
             self.transport.close()
@@ -156,27 +155,27 @@ class Connection(BoundedConnection):
         super().data_received(data)
 
     def _is_between(self) -> bool:
-        """Whether a request is about to begin."""
+        """Return whether a new request is about to begin."""
         cycle: RequestResponseCycle | None = self.cycle
         begun = self._in_head and self._head_bytes
         return not begun and not self.pipeline and (cycle is None or cycle.response_complete)
 
     def _has_more(self) -> bool:
-        """Whether requests that came together wait for their answers."""
+        """Return whether pipelined requests wait for their responses."""
         return bool(self.pipeline)
 
     def on_message_begin(self) -> None:
-        """A request begins: its scope carries the client's certificate."""
+        """Put the user of the client's certificate into the scope of the request."""
         super().on_message_begin()
         self.scope["state"].update(peer=self._peer, abort=self.transport.abort)
 
     def on_message_complete(self) -> None:
-        """The whole request is there; nobody has to wait for its body, nor to limit the wait."""
+        """Mark the body as received, so that no handler has to wait for it."""
         self.scope["state"]["arrived"] = True
         super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """End all work for the client."""
         super().connection_lost(exc)
         cycle: RequestResponseCycle | None = self.cycle
         end = cycle.scope["state"].get("lost") if cycle is not None else None
@@ -184,6 +183,6 @@ class Connection(BoundedConnection):
             end()
 
 
-def committing(commit: Callable[[], None]) -> type[Connection]:
-    """Connections on which nothing is sent before it is on file."""
-    return type("CommittingConnection", (Connection,), {"commit": staticmethod(commit)})
+def committing(commit: Callable[[], None]) -> type[ServerConnection]:
+    """Return a connection class that commits before it sends."""
+    return type("CommittingConnection", (ServerConnection,), {"commit": staticmethod(commit)})

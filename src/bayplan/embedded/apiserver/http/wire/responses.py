@@ -1,4 +1,4 @@
-"""Answers: in which form a client wants them, and how they are sent."""
+"""Responses: content negotiation, and sending."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from bayplan.embedded.apiserver.errors import ApiError, PageNotFound, not_acceptable
+from bayplan.embedded.apiserver.errors import PageNotFound, StatusError, not_acceptable
 from bayplan.embedded.apiserver.jsontypes import JsonObject, encode
 
 Send = Callable[[Any], Awaitable[None]]
@@ -16,12 +16,12 @@ Headers = list[tuple[bytes, bytes]]
 
 JSON = b"application/json"
 STALLED_SECONDS = 60.0
-"""How long a client may take none of a stream before it is given up."""
+"""How long a client may read nothing of a stream before it is disconnected."""
 
 
 @dataclass(slots=True)
 class Response:
-    """A whole answer."""
+    """A complete response."""
 
     body: bytes
     code: int = 200
@@ -42,7 +42,7 @@ class Response:
 
 @dataclass(slots=True)
 class Stream:
-    """An answer without a known end."""
+    """A streamed response."""
 
     chunks: AsyncIterator[bytes]
     content_type: bytes = JSON
@@ -50,7 +50,7 @@ class Stream:
     code: int = 200
 
     async def send(self, send: Send) -> None:
-        """Send it piece by piece; an error on the way becomes the stream's last event."""
+        """Send it piece by piece; an error becomes the stream's last event."""
         headers = [
             (b"content-type", self.content_type),
             (b"cache-control", b"no-cache, private"),
@@ -62,19 +62,19 @@ class Stream:
             async for chunk in self.chunks:
                 async with asyncio.timeout(STALLED_SECONDS):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        except ApiError as error:
+        except StatusError as error:
             last = encode({"type": "ERROR", "object": error.status()}) + b"\n"
             await send({"type": "http.response.body", "body": last, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 
 def json_response(document: JsonObject, code: int = 200) -> Response:
-    """A document as JSON."""
+    """Return a JSON response."""
     return Response(encode(document), code)
 
 
-def error_response(error: ApiError) -> Response:
-    """A refusal."""
+def error_response(error: StatusError) -> Response:
+    """Return the response of an error."""
     if isinstance(error, PageNotFound):
         return Response(error.message.encode(), error.code, b"text/plain; charset=utf-8")
     response = json_response(error.status(), error.code)
@@ -87,13 +87,13 @@ def error_response(error: ApiError) -> Response:
 
 OFFERED = ("application/json", "application/yaml")
 _NAMED = (*OFFERED, "application/vnd.kubernetes.protobuf")
-"""What is said to be offered: every client that asks for the last takes others, too."""
+"""Media types that an error names; clients that accept the last one accept others, too."""
 _VERSIONS = ("v1", "v1beta1")
 _TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
-class Form(NamedTuple):
-    """How to write an answer."""
+class ResponseFormat(NamedTuple):
+    """The media type and the transformation of a response."""
 
     media_type: str = "application/json"
     transform: str = ""
@@ -101,23 +101,23 @@ class Form(NamedTuple):
 
     @property
     def meta_version(self) -> str:
-        """The apiVersion of what is transformed."""
+        """Return the apiVersion of the transformed object."""
         return f"meta.k8s.io/{self.version}"
 
     @property
     def content_type(self) -> bytes:
-        """The header's value."""
+        """Return the Content-Type header."""
         if not self.transform:
             return self.media_type.encode()
         return f"{self.media_type};as={self.transform};v={self.version};g=meta.k8s.io".encode()
 
 
-PLAIN = Form()
+PLAIN = ResponseFormat()
 
 
 @lru_cache(maxsize=256)
-def negotiate(accept: bytes | None) -> Form:
-    """The best form that is both wanted and offered; 406 if there is none."""
+def negotiate(accept: bytes | None) -> ResponseFormat:
+    """Return the first acceptable format that is supported; 406 if there is none."""
     if not accept:
         return PLAIN
     choices = [_parse(part) for part in accept.decode("latin-1").split(",")]
@@ -127,7 +127,7 @@ def negotiate(accept: bytes | None) -> Form:
     raise not_acceptable(_NAMED)
 
 
-def _parse(part: str) -> tuple[float, Form | None]:
+def _parse(part: str) -> tuple[float, ResponseFormat | None]:
     media_type, *pairs = (piece.strip() for piece in part.split(";"))
     parameters = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
     try:
@@ -137,14 +137,16 @@ def _parse(part: str) -> tuple[float, Form | None]:
     return quality, _form(media_type.lower(), parameters)
 
 
-def _form(media_type: str, parameters: dict[str, str]) -> Form | None:
+def _form(media_type: str, parameters: dict[str, str]) -> ResponseFormat | None:
     if media_type in ("*/*", "application/*"):
         media_type = "application/json"
     if media_type not in OFFERED:
         return None
     transform = parameters.get("as", "")
     if not transform:
-        return Form(media_type)
+        return ResponseFormat(media_type)
     known = transform in _TRANSFORMS and parameters.get("g") == "meta.k8s.io"
     version = parameters.get("v", "")
-    return Form(media_type, transform, version) if known and version in _VERSIONS else None
+    return (
+        ResponseFormat(media_type, transform, version) if known and version in _VERSIONS else None
+    )

@@ -1,5 +1,5 @@
-"""Pods: what one may say of itself, how it may change, and what its status may become.
+"""Validation of pods: spec, changes and status.
 
-A rule says what is wrong with a part of a pod, as causes that name the field from `at` on. Parts
-have been checked for their shape before, and filled with defaults.
+A rule returns the problems of a part of a pod, with the field path from `at` on. Parts have been
+type checked and defaulted before.
 """

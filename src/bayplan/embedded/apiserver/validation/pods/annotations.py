@@ -1,4 +1,4 @@
-"""Annotations that mean something for pods: old forms of fields, mirror pods, deletion costs."""
+"""Validation of pod annotations: old forms of fields, mirror pods, deletion costs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, decode
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field, quoted
 from bayplan.embedded.apiserver.validation.names import descending_problems
@@ -24,14 +24,16 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _DEFAULTS = ("runtime/default", "docker/default")
 
 
-def annotation_meanings_problems(annotations: JsonObject, spec: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a pod's annotations as Kubernetes understands them."""
-    found: list[Cause] = []
+def annotation_meanings_problems(
+    annotations: JsonObject, spec: JsonObject, at: str
+) -> list[FieldCause]:
+    """Return the problems of annotations that Kubernetes interprets."""
+    found: list[FieldCause] = []
     if not annotations:
         return found
     if MIRROR in annotations and not spec.get("nodeName"):
-        why = "must set spec.nodeName if mirror pod annotation is set"
-        found.append(bad_value(f"{at}[{MIRROR}]", annotations[MIRROR], why))
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        found.append(bad_value(f"{at}[{MIRROR}]", annotations[MIRROR], detail))
     if annotations.get(_TOLERATIONS):
         found += _toleration_problems(annotations[_TOLERATIONS], at)
     if not _is_cost(annotations.get(_COST, "0")):
@@ -42,8 +44,8 @@ def annotation_meanings_problems(annotations: JsonObject, spec: JsonObject, at: 
     return found + _app_armor_problems(annotations, spec, at)
 
 
-def static_problems(annotations: JsonObject, spec: JsonObject) -> list[Cause]:
-    """What a pod that only mirrors one of its node's own cannot have."""
+def static_problems(annotations: JsonObject, spec: JsonObject) -> list[FieldCause]:
+    """Return the fields that a mirror pod cannot have."""
     if MIRROR not in annotations or not spec.get("resourceClaims"):
         return []
     return [forbidden_field("[]", "static pods do not support resource claims")]
@@ -54,7 +56,7 @@ def _is_cost(text: str) -> bool:
     return plain and -(2**31) <= int(text) < 2**31
 
 
-def _toleration_problems(text: str, at: str) -> list[Cause]:
+def _toleration_problems(text: str, at: str) -> list[FieldCause]:
     try:
         tolerations = decode(text)
     except msgspec.DecodeError as problem:
@@ -64,7 +66,7 @@ def _toleration_problems(text: str, at: str) -> list[Cause]:
     return toleration_problems(tolerations, f"{at}.{_TOLERATIONS}")
 
 
-def _seccomp_problems(profile: str, at: str) -> list[Cause]:
+def _seccomp_problems(profile: str, at: str) -> list[FieldCause]:
     if profile in (*_DEFAULTS, "unconfined"):
         return []
     if profile.startswith("localhost/"):
@@ -72,7 +74,7 @@ def _seccomp_problems(profile: str, at: str) -> list[Cause]:
     return [bad_value(at, profile, "must be a valid seccomp profile")]
 
 
-def _app_armor_problems(annotations: JsonObject, spec: JsonObject, at: str) -> list[Cause]:
+def _app_armor_problems(annotations: JsonObject, spec: JsonObject, at: str) -> list[FieldCause]:
     found = []
     for key, profile in annotations.items():
         if not key.startswith(APP_ARMOR):
@@ -82,13 +84,13 @@ def _app_armor_problems(annotations: JsonObject, spec: JsonObject, at: str) -> l
             found.append(bad_value(f"{at}[{key}]", name, "container not found"))
         known = ("", "runtime/default", "unconfined")
         if profile not in known and not profile.startswith("localhost/"):
-            why = f"invalid AppArmor profile name: {quoted(profile)}"
-            found.append(bad_value(f"{at}[{key}]", profile, why))
+            detail = f"invalid AppArmor profile name: {quoted(profile)}"
+            found.append(bad_value(f"{at}[{key}]", profile, detail))
     return found
 
 
-def annotation_change_problems(new: JsonObject, old: JsonObject, at: str) -> list[Cause]:
-    """Which of a pod's annotations may not change."""
+def annotation_change_problems(new: JsonObject, old: JsonObject, at: str) -> list[FieldCause]:
+    """Return the annotations that may not change."""
     found = []
     for key in {**old, **new}:
         special = "AppArmor annotations" if key.startswith(APP_ARMOR) else ""
@@ -99,8 +101,8 @@ def annotation_change_problems(new: JsonObject, old: JsonObject, at: str) -> lis
     return found
 
 
-def profile_match_problems(annotations: JsonObject, spec: JsonObject, at: str) -> list[Cause]:
-    """Old annotations and the fields that replaced them say the same."""
+def profile_match_problems(annotations: JsonObject, spec: JsonObject, at: str) -> list[FieldCause]:
+    """Require old annotations and the fields that replaced them to match."""
     if not annotations:
         return []
     context = spec.get("securityContext") or {}
@@ -109,41 +111,43 @@ def profile_match_problems(annotations: JsonObject, spec: JsonObject, at: str) -
     )
     for container, place in containers_of(spec, at):
         own, name = container.get("securityContext") or {}, container.get("name") or ""
-        said = annotations.get(f"{SECCOMP_OF_CONTAINER}{name}")
+        annotation = annotations.get(f"{SECCOMP_OF_CONTAINER}{name}")
         profile = own.get("seccompProfile")
-        found += _mismatch(said, profile, f"{place}.securityContext", "seccomp")
+        found += _mismatch(annotation, profile, f"{place}.securityContext", "seccomp")
     if (spec.get("os") or {}).get("name") == "windows":
         return found
     for container, place in containers_of(spec, at):
         own, name = container.get("securityContext") or {}, container.get("name") or ""
         profile = own.get("appArmorProfile") or context.get("appArmorProfile")
-        said = annotations.get(f"{APP_ARMOR}{name}")
-        found += _mismatch(said, profile, f"{place}.securityContext", "apparmor")
+        annotation = annotations.get(f"{APP_ARMOR}{name}")
+        found += _mismatch(annotation, profile, f"{place}.securityContext", "apparmor")
     return found
 
 
-def _mismatch(said: str | None, profile: JsonObject | None, at: str, system: str) -> list[Cause]:
-    if said is None or profile is None:
+def _mismatch(
+    annotation: str | None, profile: JsonObject | None, at: str, system: str
+) -> list[FieldCause]:
+    if annotation is None or profile is None:
         return []
     kind = profile.get("type") or ""
     field = f"{at}.{'seccompProfile' if system == 'seccomp' else 'appArmorProfile'}"
     defaults = _DEFAULTS if system == "seccomp" else _DEFAULTS[:1]
     allowed = {"Unconfined": ("unconfined",), "RuntimeDefault": defaults}.get(kind)
-    why = f"{system} type in annotation and field must match"
+    detail = f"{system} type in annotation and field must match"
     if allowed is not None:
-        return [] if said in allowed else [forbidden_field(f"{field}.type", why)]
+        return [] if annotation in allowed else [forbidden_field(f"{field}.type", detail)]
     if kind != "Localhost":
         return []
-    if not said.startswith("localhost/"):
-        return [forbidden_field(f"{field}.type", why)]
-    if said.removeprefix("localhost/") == profile.get("localhostProfile"):
+    if not annotation.startswith("localhost/"):
+        return [forbidden_field(f"{field}.type", detail)]
+    if annotation.removeprefix("localhost/") == profile.get("localhostProfile"):
         return []
-    why = f"{system} profile in annotation and field must match"
-    return [forbidden_field(f"{field}.localhostProfile", why)]
+    detail = f"{system} profile in annotation and field must match"
+    return [forbidden_field(f"{field}.localhostProfile", detail)]
 
 
 def annotated_profile(annotation: str | None) -> JsonObject | None:
-    """The AppArmor profile that an old annotation means, if it means one."""
+    """Return the AppArmor profile of an old annotation, or None."""
     if annotation in ("unconfined", "runtime/default"):
         return {"type": "Unconfined" if annotation == "unconfined" else "RuntimeDefault"}
     if annotation is None or not annotation.startswith("localhost/"):

@@ -1,4 +1,4 @@
-"""A pod's containers: names, images, ports, restarts, probes, hooks; what each kind may have."""
+"""Validation of containers: names, images, ports, restarts, probes, lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue
 from bayplan.embedded.apiserver.validation.causes import (
     NEGATIVE,
@@ -50,11 +50,11 @@ _COUNTS = (
 _OF_PROBES = ("exec", "httpGet", "tcpSocket", "grpc")
 _OF_HOOKS = ("exec", "httpGet", "tcpSocket", "sleep")
 _HEADER = "[-A-Za-z0-9]+"
-MOST_PORT = 65535
+MAX_PORT = 65535
 
 
 def port_name(name: str) -> list[str]:
-    """Names of ports."""
+    """Validate a port name."""
     found = [too_many_letters(15)] if len(name) > 15 else []
     if not re.fullmatch("[-a-z0-9]+", name):
         found.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
@@ -67,31 +67,31 @@ def port_name(name: str) -> list[str]:
     return found
 
 
-def port_problems(port: JsonValue, at: str) -> list[Cause]:
-    """A port by number or by name."""
+def port_problems(port: JsonValue, at: str) -> list[FieldCause]:
+    """Return the problems of a port number or name."""
     if isinstance(port, str):
         return name_problems(port_name, port, at)
     number = port or 0
-    return [] if 1 <= number <= MOST_PORT else [out_of_range(at, number, 1, MOST_PORT)]
+    return [] if 1 <= number <= MAX_PORT else [out_of_range(at, number, 1, MAX_PORT)]
 
 
 def _header_name(name: str) -> list[str]:
     if re.fullmatch(_HEADER, name):
         return []
-    why = "a valid HTTP header must consist of alphanumeric characters or '-'"
-    return [unmatched(why, _HEADER, "X-Header-Name")]
+    detail = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return [unmatched(detail, _HEADER, "X-Header-Name")]
 
 
-def probe_problems(container: JsonObject, at: str, grace: int | None) -> list[Cause]:
-    """What is wrong with a container's probes."""
-    found: list[Cause] = []
+def probe_problems(container: JsonObject, at: str, grace: int | None) -> list[FieldCause]:
+    """Return the problems of a container's probes."""
+    found: list[FieldCause] = []
     for name in PROBES:
         if container.get(name) is not None:
             found += _probe_problems(container[name], f"{at}.{name}", name, grace)
     return found
 
 
-def _probe_problems(probe: JsonObject, at: str, name: str, grace: int | None) -> list[Cause]:
+def _probe_problems(probe: JsonObject, at: str, name: str, grace: int | None) -> list[FieldCause]:
     found = _handler_problems(probe, at, _OF_PROBES, grace)
     for count in _COUNTS:
         if (probe.get(count) or 0) < 0:
@@ -107,9 +107,9 @@ def _probe_problems(probe: JsonObject, at: str, name: str, grace: int | None) ->
     return found
 
 
-def lifecycle_problems(container: JsonObject, at: str, grace: int | None) -> list[Cause]:
-    """What is wrong with what is done when a container starts and before it stops."""
-    found: list[Cause] = []
+def lifecycle_problems(container: JsonObject, at: str, grace: int | None) -> list[FieldCause]:
+    """Return the problems of lifecycle hooks."""
+    found: list[FieldCause] = []
     lifecycle = container.get("lifecycle") or {}
     for name in ("postStart", "preStop"):
         if lifecycle.get(name) is not None:
@@ -119,16 +119,16 @@ def lifecycle_problems(container: JsonObject, at: str, grace: int | None) -> lis
 
 def _handler_problems(
     handler: JsonObject, at: str, kinds: tuple[str, ...], grace: int | None
-) -> list[Cause]:
-    said = [kind for kind in kinds if handler.get(kind) is not None]
-    if not said:
+) -> list[FieldCause]:
+    present = [kind for kind in kinds if handler.get(kind) is not None]
+    if not present:
         return [required(at, "must specify a handler type")]
-    found = _action_problems(said[0], handler[said[0]], f"{at}.{said[0]}", grace)
-    why = "may not specify more than 1 handler type"
-    return found + [forbidden_field(f"{at}.{kind}", why) for kind in said[1:]]
+    found = _action_problems(present[0], handler[present[0]], f"{at}.{present[0]}", grace)
+    detail = "may not specify more than 1 handler type"
+    return found + [forbidden_field(f"{at}.{kind}", detail) for kind in present[1:]]
 
 
-def _action_problems(kind: str, action: JsonObject, at: str, grace: int | None) -> list[Cause]:
+def _action_problems(kind: str, action: JsonObject, at: str, grace: int | None) -> list[FieldCause]:
     if kind == "exec":
         return [] if action.get("command") else [required(f"{at}.command")]
     if kind == "httpGet":
@@ -138,7 +138,7 @@ def _action_problems(kind: str, action: JsonObject, at: str, grace: int | None) 
     return port_problems(action.get("port"), f"{at}.port")
 
 
-def _request_problems(action: JsonObject, at: str) -> list[Cause]:
+def _request_problems(action: JsonObject, at: str) -> list[FieldCause]:
     found = [] if action.get("path") else [required(f"{at}.path")]
     found += port_problems(action.get("port"), f"{at}.port")
     found += choice(action.get("scheme") or "", f"{at}.scheme", ("HTTP", "HTTPS"))
@@ -147,11 +147,11 @@ def _request_problems(action: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _sleep_problems(seconds: int, at: str, grace: int | None) -> list[Cause]:
+def _sleep_problems(seconds: int, at: str, grace: int | None) -> list[FieldCause]:
     if grace is None or 0 <= seconds <= grace:
         return []
-    why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-    return [bad_value(at, seconds, why)]
+    detail = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+    return [bad_value(at, seconds, detail)]
 
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -164,12 +164,12 @@ _NOT_EPHEMERAL = (
     "ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules", *PROBES,
     "lifecycle",
 )  # fmt: skip
-_MOST_RULES = 20
-_MOST_EXIT_CODES = 255
+_MAX_RULES = 20
+_MAX_EXIT_CODES = 255
 
 
-class Surroundings(NamedTuple):
-    """What of a pod its containers are judged by."""
+class PodContext(NamedTuple):
+    """The fields of a pod that the validation of its containers needs."""
 
     volumes: Volumes
     claims: frozenset[str]
@@ -178,8 +178,8 @@ class Surroundings(NamedTuple):
     host_users: bool
 
 
-def container_list_problems(spec: JsonObject, at: str, around: Surroundings) -> list[Cause]:
-    """What is wrong with the containers of a pod."""
+def container_list_problems(spec: JsonObject, at: str, around: PodContext) -> list[FieldCause]:
+    """Return the problems of the containers of a pod."""
     containers = spec.get("containers") or []
     if not containers:
         found = [required(f"{at}.containers")]
@@ -196,8 +196,10 @@ def container_list_problems(spec: JsonObject, at: str, around: Surroundings) -> 
     return found
 
 
-def _regular_problems(containers: list[JsonObject], at: str, around: Surroundings) -> list[Cause]:
-    found: list[Cause] = []
+def _regular_problems(
+    containers: list[JsonObject], at: str, around: PodContext
+) -> list[FieldCause]:
+    found: list[FieldCause] = []
     names: set[str] = set()
     for index, container in enumerate(containers):
         place, name = f"{at}[{index}]", container.get("name") or ""
@@ -212,9 +214,9 @@ def _regular_problems(containers: list[JsonObject], at: str, around: Surrounding
 
 
 def _init_problems(
-    containers: list[JsonObject], at: str, around: Surroundings, names: set[str]
-) -> list[Cause]:
-    found: list[Cause] = []
+    containers: list[JsonObject], at: str, around: PodContext, names: set[str]
+) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for index, container in enumerate(containers):
         place, name = f"{at}[{index}]", container.get("name") or ""
         found += _common_problems(container, place, around)
@@ -232,27 +234,27 @@ def _init_problems(
     return found
 
 
-def _passing_problems(container: JsonObject, at: str) -> list[Cause]:
-    """A container that ends before the others start is neither probed nor restarted."""
-    why = "may not be set for init containers without restartPolicy=Always"
+def _passing_problems(container: JsonObject, at: str) -> list[FieldCause]:
+    """Refuse probes, hooks and restarts of init containers that are not sidecars."""
+    detail = "may not be set for init containers without restartPolicy=Always"
     found = [
-        forbidden_field(f"{at}.{name}", why)
+        forbidden_field(f"{at}.{name}", detail)
         for name in ("lifecycle", *PROBES)
         if container.get(name) is not None
     ]
-    why = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+    detail = "must not be set to 'RestartContainer' for non-sidecar initContainers"
     return found + [
-        bad_value(f"{at}.resizePolicy[{index}].restartPolicy", "RestartContainer", why)
+        bad_value(f"{at}.resizePolicy[{index}].restartPolicy", "RestartContainer", detail)
         for index, one in enumerate(container.get("resizePolicy") or ())
         if one.get("restartPolicy") == "RestartContainer"
     ]
 
 
 def _ephemeral_problems(
-    containers: list[JsonObject], at: str, around: Surroundings, others: set[str]
-) -> list[Cause]:
-    found: list[Cause] = []
-    names, why = set(others), "cannot be set for an Ephemeral Container"
+    containers: list[JsonObject], at: str, around: PodContext, others: set[str]
+) -> list[FieldCause]:
+    found: list[FieldCause] = []
+    names, detail = set(others), "cannot be set for an Ephemeral Container"
     for index, container in enumerate(containers):
         place, name = f"{at}[{index}]", container.get("name") or ""
         found += _common_problems(container, place, around)
@@ -264,12 +266,12 @@ def _ephemeral_problems(
         if target and target not in others:
             found.append(missing(f"{place}.targetContainerName", target))
         found += [
-            forbidden_field(f"{place}.{field}", why)
+            forbidden_field(f"{place}.{field}", detail)
             for field in _NOT_EPHEMERAL
             if container.get(field)
         ]
         found += [
-            forbidden_field(f"{place}.volumeMounts[{number}].{field}", why)
+            forbidden_field(f"{place}.volumeMounts[{number}].{field}", detail)
             for number, mount in enumerate(container.get("volumeMounts") or ())
             for field in ("subPath", "subPathExpr")
             if mount.get(field)
@@ -277,15 +279,15 @@ def _ephemeral_problems(
     return found
 
 
-def image_problems(container: JsonObject, at: str) -> list[Cause]:
-    """A pod's images are named without spaces around them."""
+def image_problems(container: JsonObject, at: str) -> list[FieldCause]:
+    """Refuse images with leading or trailing spaces."""
     image = container.get("image") or ""
     if image == image.strip():
         return []
     return [bad_value(f"{at}.image", image, "must not have leading or trailing whitespace")]
 
 
-def _common_problems(container: JsonObject, at: str, around: Surroundings) -> list[Cause]:
+def _common_problems(container: JsonObject, at: str, around: PodContext) -> list[FieldCause]:
     found = required_name(container.get("name"), f"{at}.name", dns_label)
     if not container.get("image"):
         found.append(required(f"{at}.image"))
@@ -309,13 +311,13 @@ def _common_problems(container: JsonObject, at: str, around: Surroundings) -> li
     return found
 
 
-def _port_problems(ports: list[JsonObject], at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _port_problems(ports: list[JsonObject], at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     names: set[str] = set()
     for index, port in enumerate(ports):
         place, name = f"{at}[{index}]", port.get("name") or ""
         wrong = port_name(name) if name else []
-        found += [bad_value(f"{place}.name", name, why) for why in wrong]
+        found += [bad_value(f"{place}.name", name, detail) for detail in wrong]
         if name and not wrong and name in names:
             found.append(duplicate(f"{place}.name", name))
         elif not wrong:
@@ -324,14 +326,14 @@ def _port_problems(ports: list[JsonObject], at: str) -> list[Cause]:
             found.append(required(f"{place}.containerPort"))
         for field in ("containerPort", "hostPort"):
             number = port.get(field)
-            if number and not 1 <= number <= MOST_PORT:
-                found.append(out_of_range(f"{place}.{field}", number, 1, MOST_PORT))
+            if number and not 1 <= number <= MAX_PORT:
+                found.append(out_of_range(f"{place}.{field}", number, 1, MAX_PORT))
         found += required_choice(port.get("protocol"), f"{place}.protocol", _PROTOCOLS)
     return found
 
 
-def _host_port_problems(containers: Iterable[tuple[int, JsonObject]], at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _host_port_problems(containers: Iterable[tuple[int, JsonObject]], at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     taken: set[str] = set()
     for index, container in containers:
         for number, port in enumerate(container.get("ports") or ()):
@@ -344,8 +346,8 @@ def _host_port_problems(containers: Iterable[tuple[int, JsonObject]], at: str) -
     return found
 
 
-def _resize_problems(container: JsonObject, at: str, restart_policy: str) -> list[Cause]:
-    found: list[Cause] = []
+def _resize_problems(container: JsonObject, at: str, restart_policy: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     seen: set[str] = set()
     for index, one in enumerate(container.get("resizePolicy") or ()):
         name, policy = one.get("resourceName") or "", one.get("restartPolicy") or ""
@@ -355,30 +357,30 @@ def _resize_problems(container: JsonObject, at: str, restart_policy: str) -> lis
         found += required_choice(name, at, _RESIZED)
         found += required_choice(policy, at, _RESIZES)
         if restart_policy == "Never" and policy != "NotRequired":
-            why = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
-            found.append(bad_value(at, policy, why))
+            detail = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            found.append(bad_value(at, policy, detail))
     return found
 
 
-def _restart_problems(container: JsonObject, at: str, *, passing: bool = False) -> list[Cause]:
+def _restart_problems(container: JsonObject, at: str, *, passing: bool = False) -> list[FieldCause]:
     policy, rules = container.get("restartPolicy"), container.get("restartPolicyRules") or []
     if policy is None and not rules:
         return []
     found = choice(policy, f"{at}.restartPolicy", _RESTARTS)
     if policy is None:
-        why = "must specify restartPolicy when restart rules are used"
-        found.append(required(f"{at}.restartPolicy", why))
+        detail = "must specify restartPolicy when restart rules are used"
+        found.append(required(f"{at}.restartPolicy", detail))
         if passing:
             return found
-    if len(rules) > _MOST_RULES:
-        found.append(too_many(f"{at}.restartPolicyRules", len(rules), _MOST_RULES))
+    if len(rules) > _MAX_RULES:
+        found.append(too_many(f"{at}.restartPolicyRules", len(rules), _MAX_RULES))
     for index, rule in enumerate(rules):
         found += _rule_problems(rule, f"{at}.restartPolicyRules[{index}]")
     return found
 
 
-def _rule_problems(rule: JsonObject, at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _rule_problems(rule: JsonObject, at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     if rule.get("action") not in _ACTIONS:
         found.append(not_supported(f"{at}.action", rule.get("action") or "", _ACTIONS))
     codes = rule.get("exitCodes")
@@ -386,6 +388,6 @@ def _rule_problems(rule: JsonObject, at: str) -> list[Cause]:
         return [*found, required(f"{at}.exitCodes", "must be specified")]
     found += choice(codes.get("operator") or "", f"{at}.exitCodes.operator", ("In", "NotIn"))
     count = len(codes.get("values") or ())
-    if count > _MOST_EXIT_CODES:
-        found.append(too_many(f"{at}.exitCodes.values", count, _MOST_EXIT_CODES))
+    if count > _MAX_EXIT_CODES:
+        found.append(too_many(f"{at}.exitCodes.values", count, _MAX_EXIT_CODES))
     return found

@@ -1,4 +1,4 @@
-"""What a pod gets of the cluster's own objects: variables of containers, and volumes.
+"""Validation of environment variables, and of volumes made of API objects.
 
 Both take values from secrets, config maps and fields of the pod; volumes also take tokens.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -60,7 +60,7 @@ _DIVISORS = {
     "hugepages": (_UNITS, f"{', '.join(_UNITS)} are supported with the hugepages"),
 }
 _SUBSCRIPT = re.compile(r"(?P<path>.+?)\['(?P<key>.*)'\]", re.DOTALL)
-_LONGEST_PATH = 1000
+_MAX_PATH_LENGTH = 1000
 _SOURCES = (
     "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or "
     "`fileKeyRef`"
@@ -69,18 +69,18 @@ _SEVERAL = "may not have more than one field specified at a time"
 
 
 def variable_name(name: str) -> list[str]:
-    """Names of variables: whatever can be printed, but no equals sign."""
+    """Validate a variable name: printable characters except `=`."""
     if not name:
         return ["environment variable name must be non-empty"]
     if name.isascii() and name.isprintable() and "=" not in name:
         return []
-    why = "a valid environment variable name must consist only of printable ASCII characters"
-    return [f"{why} other than '='"]
+    detail = "a valid environment variable name must consist only of printable ASCII characters"
+    return [f"{detail} other than '='"]
 
 
-def environment_problems(container: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a container's variables."""
-    found: list[Cause] = []
+def environment_problems(container: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a container's environment variables."""
+    found: list[FieldCause] = []
     for index, variable in enumerate(container.get("env") or ()):
         place = f"{at}.env[{index}]"
         found += required_name(variable.get("name"), f"{place}.name", variable_name)
@@ -91,7 +91,7 @@ def environment_problems(container: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _value_problems(variable: JsonObject, at: str) -> list[Cause]:
+def _value_problems(variable: JsonObject, at: str) -> list[FieldCause]:
     source, found, count = variable["valueFrom"], [], 0
     for name, rule in _RULES.items():
         if source.get(name) is not None:
@@ -106,7 +106,7 @@ def _value_problems(variable: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _source_problems(source: JsonObject, at: str, index: int) -> list[Cause]:
+def _source_problems(source: JsonObject, at: str, index: int) -> list[FieldCause]:
     found, count = [], 0
     if source.get("prefix"):
         found += name_problems(variable_name, source["prefix"], f"{at}[{index}].prefix")
@@ -123,15 +123,15 @@ def _source_problems(source: JsonObject, at: str, index: int) -> list[Cause]:
     return found
 
 
-def field_problems(reference: JsonObject, at: str, fields: tuple[str, ...]) -> list[Cause]:
-    """What is wrong with a reference to a field of the pod."""
+def field_problems(reference: JsonObject, at: str, fields: tuple[str, ...]) -> list[FieldCause]:
+    """Return the problems of a reference to a field of the pod."""
     for name in ("apiVersion", "fieldPath"):
         if not reference.get(name):
             return [required(f"{at}.{name}")]
     path, version = reference["fieldPath"], reference["apiVersion"]
-    split = _SUBSCRIPT.fullmatch(path) if len(path) <= _LONGEST_PATH else None
-    if why := _unreadable(version, path, split):
-        return [bad_value(f"{at}.fieldPath", path, f"error converting fieldPath: {why}")]
+    split = _SUBSCRIPT.fullmatch(path) if len(path) <= _MAX_PATH_LENGTH else None
+    if detail := _unreadable(version, path, split):
+        return [bad_value(f"{at}.fieldPath", path, f"error converting fieldPath: {detail}")]
     if split is not None:
         key = split["key"].lower() if split["path"] == "metadata.annotations" else split["key"]
         return name_problems(qualified_name, key, at)
@@ -148,10 +148,10 @@ def _unreadable(version: str, path: str, split: re.Match[str] | None) -> str:
     return "" if path in _FIELDS or path == "spec.host" else f"field label not supported: {path}"
 
 
-def resource_field_problems(reference: JsonObject, at: str, *, named: bool) -> list[Cause]:
-    """What is wrong with a reference to a container's resource; `named` if it must say whose."""
+def resource_field_problems(reference: JsonObject, at: str, *, named: bool) -> list[FieldCause]:
+    """Return the problems of a resource reference; `named` if it needs a container name."""
     resource = reference.get("resource") or ""
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if named and not reference.get("containerName"):
         found.append(required(f"{at}.containerName"))
     elif not resource:
@@ -161,7 +161,7 @@ def resource_field_problems(reference: JsonObject, at: str, *, named: bool) -> l
     return found + _divisor_problems(resource, reference.get("divisor") or "0", at)
 
 
-def _divisor_problems(resource: str, divisor: str, at: str) -> list[Cause]:
+def _divisor_problems(resource: str, divisor: str, at: str) -> list[FieldCause]:
     name = "hugepages" if resource.startswith(_PAGES) else resource.partition(".")[2]
     if amount(divisor) == 0 or name not in _DIVISORS:
         return []
@@ -172,12 +172,12 @@ def _divisor_problems(resource: str, divisor: str, at: str) -> list[Cause]:
     return [bad_value(f"{at}.divisor", resource, f"only divisor's values {which} resource")]
 
 
-def _key_problems(reference: JsonObject, at: str) -> list[Cause]:
+def _key_problems(reference: JsonObject, at: str) -> list[FieldCause]:
     found = name_problems(subdomain, reference.get("name") or "", f"{at}.name")
     return found + required_name(reference.get("key"), f"{at}.key", config_key)
 
 
-def _file_key_problems(reference: JsonObject, at: str) -> list[Cause]:
+def _file_key_problems(reference: JsonObject, at: str) -> list[FieldCause]:
     path = reference.get("path") or ""
     return [
         *required_name(reference.get("key"), f"{at}.key", variable_name),
@@ -195,10 +195,10 @@ _RULES = {
 }
 
 
-def file_volume_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """Variables can be read from files of the pod's own scratch volumes only."""
+def file_volume_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Require variables from files to use emptyDir volumes."""
     volumes = {one.get("name"): one for one in spec.get("volumes") or ()}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for container, place in containers_of(spec, at):
         for index, variable in enumerate(container.get("env") or ()):
             reference = (variable.get("valueFrom") or {}).get("fileKeyRef")
@@ -214,16 +214,16 @@ def file_volume_problems(spec: JsonObject, at: str) -> list[Cause]:
 
 
 _LEAST_SECONDS = 10 * 60
-_MOST_SECONDS = 2**32
+_MAX_SECONDS = 2**32
 
 
-def _mode_problems(source: JsonObject, name: str, at: str) -> list[Cause]:
+def _mode_problems(source: JsonObject, name: str, at: str) -> list[FieldCause]:
     mode = source.get(name)
     return [] if mode is None or 0 <= mode <= 0o777 else [bad_value(f"{at}.{name}", mode, MODE)]
 
 
-def _item_problems(source: JsonObject, at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _item_problems(source: JsonObject, at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for index, item in enumerate(source.get("items") or ()):
         place = f"{at}.items[{index}]"
         found += needed("key", "path")(item, place)
@@ -232,35 +232,35 @@ def _item_problems(source: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def secret_problems(source: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a volume made of a secret."""
+def secret_problems(source: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a secret volume."""
     found = needed("secretName")(source, at)
     return found + _mode_problems(source, "defaultMode", at) + _item_problems(source, at)
 
 
-def config_problems(source: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a volume made of a config map."""
+def config_problems(source: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a configMap volume."""
     found = needed("name")(source, at)
     return found + _mode_problems(source, "defaultMode", at) + _item_problems(source, at)
 
 
-def downward_problems(source: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a volume that tells the pod about itself."""
+def downward_problems(source: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a downwardAPI volume."""
     found = _mode_problems(source, "defaultMode", at)
     for file in source.get("items") or ():
         found += _file_problems(file, at)
     return found
 
 
-def _file_problems(file: JsonObject, at: str) -> list[Cause]:
+def _file_problems(file: JsonObject, at: str) -> list[FieldCause]:
     found = needed("path")(file, at)
     found += local_path_problems(file.get("path") or "", f"{at}.path")
     field, resource = file.get("fieldRef"), file.get("resourceFieldRef")
     if field is not None:
         found += field_problems(field, f"{at}.fieldRef", FIELDS_OF_FILES)
         if resource is not None:
-            why = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            found.append(bad_value(at, "resource", why))
+            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            found.append(bad_value(at, "resource", detail))
     elif resource is not None:
         found += resource_field_problems(resource, f"{at}.resourceFieldRef", named=True)
     else:
@@ -268,8 +268,8 @@ def _file_problems(file: JsonObject, at: str) -> list[Cause]:
     return found + _mode_problems(file, "mode", at)
 
 
-def projected_problems(source: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a volume made of several objects."""
+def projected_problems(source: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a projected volume."""
     found = _mode_problems(source, "defaultMode", at)
     paths: set[str] = set()
     for index, one in enumerate(source.get("sources") or ()):
@@ -279,14 +279,14 @@ def projected_problems(source: JsonObject, at: str) -> list[Cause]:
                 kinds += 1
                 found += _projection_problems(kind, one[kind], at, f"{place}.{kind}", paths)
         if kinds > 1:
-            why = "may not specify more than 1 volume type per source"
-            found.append(forbidden_field(place, why))
+            detail = "may not specify more than 1 volume type per source"
+            found.append(forbidden_field(place, detail))
     return found
 
 
 def _projection_problems(
     kind: str, source: JsonObject, at: str, place: str, paths: set[str]
-) -> list[Cause]:
+) -> list[FieldCause]:
     if kind == "serviceAccountToken":
         return _token_problems(source, at, place)
     items = source.get("items") or []
@@ -299,7 +299,7 @@ def _projection_problems(
 
 def _clash_problems(
     items: list[JsonObject], name: str | None, at: str, paths: set[str]
-) -> list[Cause]:
+) -> list[FieldCause]:
     found = []
     for item in items:
         path = item.get("path")
@@ -311,22 +311,22 @@ def _clash_problems(
     return found
 
 
-def _token_problems(source: JsonObject, at: str, place: str) -> list[Cause]:
+def _token_problems(source: JsonObject, at: str, place: str) -> list[FieldCause]:
     found, seconds = [], source.get("expirationSeconds") or 0
     if seconds < _LEAST_SECONDS:
-        why = "may not specify a duration less than 10 minutes"
-        found.append(bad_value(f"{place}.expirationSeconds", seconds, why))
-    if seconds > _MOST_SECONDS:
-        why = "may not specify a duration larger than 2^32 seconds"
-        found.append(bad_value(f"{place}.expirationSeconds", seconds, why))
+        detail = "may not specify a duration less than 10 minutes"
+        found.append(bad_value(f"{place}.expirationSeconds", seconds, detail))
+    if seconds > _MAX_SECONDS:
+        detail = "may not specify a duration larger than 2^32 seconds"
+        found.append(bad_value(f"{place}.expirationSeconds", seconds, detail))
     path = source.get("path") or ""
     if not path:
         return [*found, required(f"{at}.path")]
     return found + local_path_problems(path, f"{at}.path")
 
 
-def token_account_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """A token is somebody's: a pod that has one names its account."""
+def token_account_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Require a service account for pods with token projections."""
     if spec.get("serviceAccountName"):
         return []
     return [

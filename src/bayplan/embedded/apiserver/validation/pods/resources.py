@@ -1,10 +1,10 @@
-"""What a pod asks for as a whole, beside what its containers ask for; and its class of service."""
+"""Pod-level resources, pod totals and the QoS class."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import bad_value, forbidden_field
 from bayplan.embedded.apiserver.validation.resources import (
@@ -22,7 +22,7 @@ _COMPUTE = ("cpu", "memory")
 
 
 def total(spec: JsonObject, kind: str) -> Amounts:
-    """The most that a pod's containers have at a time, of requests or of limits."""
+    """Return the effective requests or limits of a pod's containers."""
     running: Amounts = {}
     for container in spec.get("containers") or ():
         _add(running, _amounts(container, kind))
@@ -42,16 +42,16 @@ def total(spec: JsonObject, kind: str) -> Amounts:
 
 
 def pod_requests(spec: JsonObject) -> Amounts:
-    """What a pod asks for: as a whole where it says so, else by its containers; and overhead."""
-    asked = total(spec, "requests") | _amounts(spec, "requests")
+    """Return the effective requests of a pod, with overhead."""
+    requested = total(spec, "requests") | _amounts(spec, "requests")
     overhead = spec.get("overhead") or {}
-    _add(asked, {name: amount(value) for name, value in overhead.items()})
-    return asked
+    _add(requested, {name: amount(value) for name, value in overhead.items()})
+    return requested
 
 
 def _amounts(owner: JsonObject, kind: str) -> Amounts:
-    asked = (owner.get("resources") or {}).get(kind) or {}
-    return {name: amount(value) for name, value in asked.items()}
+    requested = (owner.get("resources") or {}).get(kind) or {}
+    return {name: amount(value) for name, value in requested.items()}
 
 
 def _add(to: Amounts, more: Amounts) -> None:
@@ -64,8 +64,8 @@ def _raise(to: Amounts, least: Amounts) -> None:
         to[name] = max(to.get(name, value), value)
 
 
-def pod_level_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with what a pod asks for as a whole."""
+def pod_level_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of pod-level resources."""
     resources, place = spec.get("resources"), f"{at}.resources"
     if resources is None:
         return []
@@ -73,50 +73,50 @@ def pod_level_problems(spec: JsonObject, at: str) -> list[Cause]:
         return [forbidden_field(place, "may not be set for a windows pod")]
     found = []
     if resources.get("claims") is not None:
-        why = "claims may not be set for Resources at pod-level"
-        found.append(forbidden_field(f"{place}.claims", why))
+        detail = "claims may not be set for Resources at pod-level"
+        found.append(forbidden_field(f"{place}.claims", detail))
     names = frozenset(one.get("name") or "" for one in spec.get("resourceClaims") or ())
     found += requirement_problems(resources, place, pod_resource_problems, names)
-    return found + _room_problems(spec, resources, place)
+    return found + _sum_problems(spec, resources, place)
 
 
-def _room_problems(spec: JsonObject, resources: JsonObject, at: str) -> list[Cause]:
-    """The whole is not less than its parts."""
+def _sum_problems(spec: JsonObject, resources: JsonObject, at: str) -> list[FieldCause]:
+    """Require pod-level resources to be at least those of the containers."""
     requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
     found = []
     for name, needed in total(spec, "requests").items():
         if name in requests and needed > amount(requests[name]):
-            why = f"{_AT_LEAST} requests of {_shown(spec, 'requests', name, needed)}"
-            found.append(bad_value(f"{at}.requests[{name}]", requests[name], why))
+            detail = f"{_AT_LEAST} requests of {_shown(spec, 'requests', name, needed)}"
+            found.append(bad_value(f"{at}.requests[{name}]", requests[name], detail))
     for name, needed in total(spec, "limits").items():
         if is_huge_page(name) and name in limits and needed > amount(limits[name]):
-            why = f"{_AT_LEAST} limits of {_shown(spec, 'limits', name, needed)}"
-            found.append(bad_value(f"{at}.limits[{name}]", limits[name], why))
+            detail = f"{_AT_LEAST} limits of {_shown(spec, 'limits', name, needed)}"
+            found.append(bad_value(f"{at}.limits[{name}]", limits[name], detail))
     for index, container in enumerate(spec.get("containers") or ()):
         for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and amount(limit) > amount(limits[name]):
                 field = f"{at}.containers[{index}][{name}].limits"
-                why = f"must be less than or equal to pod limits of {limits[name]}"
-                found.append(bad_value(field, limit, why))
+                detail = f"must be less than or equal to pod limits of {limits[name]}"
+                found.append(bad_value(field, limit, detail))
     return found
 
 
 def shown_total(spec: JsonObject, kind: str) -> dict[str, str]:
-    """The same total, as it is printed."""
+    """Return the total as it is printed."""
     return {name: _shown(spec, kind, name, value) for name, value in total(spec, kind).items()}
 
 
 def _shown(spec: JsonObject, kind: str, name: str, value: Fraction) -> str:
-    """An amount in the style in which it was first written."""
+    """Return an amount in the format of its first occurrence."""
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    asked = (((one.get("resources") or {}).get(kind) or {}).get(name) for one in containers)
-    first = next(filter(None, asked), "")
+    requested = (((one.get("resources") or {}).get(kind) or {}).get(name) for one in containers)
+    first = next(filter(None, requested), "")
     style = quantity.Style.BINARY if first.endswith("i") else quantity.Style.DECIMAL
     return quantity.format_amount(value, style)
 
 
 def qos_class(spec: JsonObject) -> str:
-    """Guaranteed, Burstable or BestEffort."""
+    """Return Guaranteed, Burstable or BestEffort."""
     owners = [spec]
     if spec.get("resources") is None:
         owners = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
@@ -136,5 +136,5 @@ def qos_class(spec: JsonObject) -> str:
 
 
 def _compute(owner: JsonObject, kind: str) -> Amounts:
-    asked = _amounts(owner, kind).items()
-    return {name: value for name, value in asked if name in _COMPUTE and value > 0}
+    requested = _amounts(owner, kind).items()
+    return {name: value for name, value in requested if name in _COMPUTE and value > 0}

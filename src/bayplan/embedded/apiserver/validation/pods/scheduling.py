@@ -1,10 +1,10 @@
-"""What the scheduler reads of a pod: affinity, tolerations, gates, and even spreading."""
+"""Validation of scheduling fields: affinity, tolerations, gates, topology spread."""
 
 from __future__ import annotations
 
 from collections import Counter
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -31,9 +31,9 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def affinity_problems(affinity: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a pod's affinity."""
-    found: list[Cause] = []
+def affinity_problems(affinity: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a pod's affinity."""
+    found: list[FieldCause] = []
     if affinity.get("nodeAffinity"):
         found += _node_affinity_problems(affinity["nodeAffinity"], f"{at}.nodeAffinity")
     for name in ("podAffinity", "podAntiAffinity"):
@@ -48,15 +48,15 @@ def affinity_problems(affinity: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _weight_problems(term: JsonObject, at: str) -> list[Cause]:
+def _weight_problems(term: JsonObject, at: str) -> list[FieldCause]:
     weight = term.get("weight") or 0
     if 1 <= weight <= 100:
         return []
     return [bad_value(f"{at}.weight", weight, "must be in the range 1-100")]
 
 
-def _node_affinity_problems(affinity: JsonObject, at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _node_affinity_problems(affinity: JsonObject, at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     if affinity.get(REQUIRED) is not None:
         found += node_selector_problems(affinity[REQUIRED], f"{at}.{REQUIRED}")
     for index, term in enumerate(affinity.get(PREFERRED) or ()):
@@ -67,7 +67,7 @@ def _node_affinity_problems(affinity: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _pod_term_problems(term: JsonObject, at: str) -> list[Cause]:
+def _pod_term_problems(term: JsonObject, at: str) -> list[FieldCause]:
     found = selector_problems(term.get("labelSelector"), f"{at}.labelSelector")
     found += selector_problems(term.get("namespaceSelector"), f"{at}.namespaceSelector")
     for name in term.get("namespaces") or ():
@@ -81,8 +81,8 @@ def _pod_term_problems(term: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def label_key_problems(term: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with the keys whose values come from the pod's own labels."""
+def label_key_problems(term: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of matchLabelKeys and mismatchLabelKeys."""
     alike, other = term.get("matchLabelKeys") or [], term.get("mismatchLabelKeys") or []
     if not alike and not other:
         return []
@@ -90,15 +90,15 @@ def label_key_problems(term: JsonObject, at: str) -> list[Cause]:
     found = _key_list_problems(alike, f"{at}.matchLabelKeys", selector)
     found += _key_list_problems(other, f"{at}.mismatchLabelKeys", selector)
     found += _selected_twice(alike, selector or {}, at)
-    why = "exists in both matchLabelKeys and mismatchLabelKeys"
+    detail = "exists in both matchLabelKeys and mismatchLabelKeys"
     return found + [
-        bad_value(f"{at}.matchLabelKeys[{index}]", key, why)
+        bad_value(f"{at}.matchLabelKeys[{index}]", key, detail)
         for index, key in enumerate(alike)
         if key in other
     ]
 
 
-def _key_list_problems(keys: list[str], at: str, selector: JsonObject | None) -> list[Cause]:
+def _key_list_problems(keys: list[str], at: str, selector: JsonObject | None) -> list[FieldCause]:
     if keys and selector is None:
         return [forbidden_field(at, "must not be specified when labelSelector is not set")]
     return [
@@ -108,16 +108,16 @@ def _key_list_problems(keys: list[str], at: str, selector: JsonObject | None) ->
     ]
 
 
-def _selected_twice(keys: list[str], selector: JsonObject, at: str) -> list[Cause]:
-    """A key stands in the selector once already, as it was put there from the pod's labels."""
+def _selected_twice(keys: list[str], selector: JsonObject, at: str) -> list[FieldCause]:
+    """Return label keys that the label selector has more than once."""
     places = {key: index for index, key in enumerate(keys)}
     seen = set(selector.get("matchLabels") or ())
     found = []
     for one in selector.get("matchExpressions") or ():
         key = one.get("key") or ""
         if key in places and key in seen:
-            why = "exists in both matchLabelKeys and labelSelector"
-            found.append(bad_value(f"{at}[{places[key]}]", key, why))
+            detail = "exists in both matchLabelKeys and labelSelector"
+            found.append(bad_value(f"{at}[{places[key]}]", key, detail))
         seen.add(key)
     return found
 
@@ -130,9 +130,9 @@ _EVERYTHING = (
 )
 
 
-def gate_problems(gates: list[JsonObject], at: str) -> list[Cause]:
-    """What is wrong with the gates that hold a pod back."""
-    found: list[Cause] = []
+def gate_problems(gates: list[JsonObject], at: str) -> list[FieldCause]:
+    """Return the problems of scheduling gates."""
+    found: list[FieldCause] = []
     seen: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name") or ""
@@ -143,9 +143,9 @@ def gate_problems(gates: list[JsonObject], at: str) -> list[Cause]:
     return found
 
 
-def toleration_problems(tolerations: list[JsonObject], at: str) -> list[Cause]:
-    """What is wrong with the taints that a pod bears."""
-    found: list[Cause] = []
+def toleration_problems(tolerations: list[JsonObject], at: str) -> list[FieldCause]:
+    """Return the problems of tolerations."""
+    found: list[FieldCause] = []
     for index, toleration in enumerate(tolerations):
         place, key = f"{at}[{index}]", toleration.get("key") or ""
         operator, effect = toleration.get("operator") or "", toleration.get("effect") or ""
@@ -154,28 +154,28 @@ def toleration_problems(tolerations: list[JsonObject], at: str) -> list[Cause]:
         if not key and operator != "Exists":
             found.append(bad_value(f"{place}.operator", operator, _EVERYTHING))
         if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
-            why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-            found.append(bad_value(f"{place}.effect", effect, why))
+            detail = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+            found.append(bad_value(f"{place}.effect", effect, detail))
         found += _operator_problems(operator, toleration.get("value") or "", f"{place}.operator")
         if effect and effect not in EFFECTS:
             found.append(not_supported(f"{place}.effect", effect, EFFECTS))
     return found
 
 
-def _operator_problems(operator: str, value: str, at: str) -> list[Cause]:
+def _operator_problems(operator: str, value: str, at: str) -> list[FieldCause]:
     if operator in ("", "Equal"):
         return [] if is_label_value(value) else [bad_value(at, value, ";".join(label_value(value)))]
     if operator == "Exists":
-        why = "value must be empty when `operator` is 'Exists'"
-        return [bad_value(at, value, why)] if value else []
+        detail = "value must be empty when `operator` is 'Exists'"
+        return [bad_value(at, value, detail)] if value else []
     known = ("Equal", "Exists")
     compared = ("Lt", "Gt")
     return [not_supported(at, operator, known + compared if operator in compared else known)]
 
 
-def spread_problems(constraints: list[JsonObject], at: str) -> list[Cause]:
-    """What is wrong with the domains over which pods spread."""
-    found: list[Cause] = []
+def spread_problems(constraints: list[JsonObject], at: str) -> list[FieldCause]:
+    """Return the problems of topology spread constraints."""
+    found: list[FieldCause] = []
     left = Counter(map(_spread_key, constraints))
     for index, one in enumerate(constraints):
         left[_spread_key(one)] -= 1
@@ -201,11 +201,11 @@ def _spread_key(constraint: JsonObject) -> tuple[str, str]:
     return constraint.get("topologyKey") or "", constraint.get("whenUnsatisfiable") or ""
 
 
-def _domain_problems(least: int | None, action: str, at: str) -> list[Cause]:
+def _domain_problems(least: int | None, action: str, at: str) -> list[FieldCause]:
     if least is None:
         return []
     found = [bad_value(at, least, _POSITIVE)] if least <= 0 else []
     if action != "DoNotSchedule":
-        why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
-        found.append(bad_value(at, least, why))
+        detail = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
+        found.append(bad_value(at, least, detail))
     return found

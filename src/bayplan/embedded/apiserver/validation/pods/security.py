@@ -1,13 +1,13 @@
-"""Security contexts of pods and containers, the sysctls they set, and pods for Windows.
+"""Validation of security contexts, sysctls and operating systems.
 
-What is for one operating system may not be said of a pod for the other.
+Fields of one operating system are forbidden for pods of another.
 """
 
 from __future__ import annotations
 
 import re
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.causes import (
@@ -30,9 +30,9 @@ from bayplan.embedded.apiserver.validation.pods.choices import (
     id_problems,
 )
 
-_LONGEST_SPEC = 64 * 1024
-_LONGEST_DOMAIN = 256
-_LONGEST_USER = 104
+_MAX_SPEC_LENGTH = 64 * 1024
+_MAX_DOMAIN_LENGTH = 256
+_MAX_USER_LENGTH = 104
 _NET_BIOS = re.compile(r"[^\\/:*?\"<>|.][^\\/:*?\"<>|]{0,14}")
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?"
 _DOMAIN = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
@@ -50,23 +50,23 @@ _LINUX_OF_CONTAINERS = (
 _OF_THE_SPEC = {
     "hostUsers": None, "hostPID": False, "hostIPC": False, "shareProcessNamespace": None,
 }  # fmt: skip
-"""What upstream keeps in the security context and the API keeps beside it, and when it is unset."""
+"""Spec fields that are internally in the security context, and their unset values."""
 
 
-def windows_option_problems(options: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with what a pod or a container says for Windows."""
-    found: list[Cause] = []
+def windows_option_problems(options: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of Windows options."""
+    found: list[FieldCause] = []
     name, spec = options.get("gmsaCredentialSpecName"), options.get("gmsaCredentialSpec")
     if name is not None:
         found += name_problems(subdomain, name, f"{at}.gmsaCredentialSpecName")
     if spec is not None:
-        why = "" if spec else "gmsaCredentialSpec cannot be an empty string"
-        if len(spec) > _LONGEST_SPEC:
-            why = "gmsaCredentialSpec size must be under 64 KiB"
-        found += [bad_value(f"{at}.gmsaCredentialSpec", spec, why)] if why else []
+        detail = "" if spec else "gmsaCredentialSpec cannot be an empty string"
+        if len(spec) > _MAX_SPEC_LENGTH:
+            detail = "gmsaCredentialSpec size must be under 64 KiB"
+        found += [bad_value(f"{at}.gmsaCredentialSpec", spec, detail)] if detail else []
     user = options.get("runAsUserName")
     if user is not None:
-        found += [bad_value(f"{at}.runAsUserName", user, why) for why in _user_name(user)]
+        found += [bad_value(f"{at}.runAsUserName", user, detail) for detail in _user_name(user)]
     return found
 
 
@@ -83,8 +83,8 @@ def _user_name(name: str) -> list[str]:
 
 def _domain_problems(domain: str) -> list[str]:
     found = []
-    if len(domain) >= _LONGEST_DOMAIN:
-        found.append(f"runAsUserName's Domain length must be under {_LONGEST_DOMAIN} characters")
+    if len(domain) >= _MAX_DOMAIN_LENGTH:
+        found.append(f"runAsUserName's Domain length must be under {_MAX_DOMAIN_LENGTH} characters")
     if not (_NET_BIOS.fullmatch(domain) or _DOMAIN.fullmatch(domain)):
         found.append("runAsUserName's Domain doesn't match the NetBios nor the DNS format")
     return found
@@ -94,9 +94,9 @@ def _user_problems(user: str) -> list[str]:
     found = []
     if not user:
         found.append("runAsUserName's User cannot be empty")
-    elif len(user) > _LONGEST_USER:
+    elif len(user) > _MAX_USER_LENGTH:
         found.append(
-            f"runAsUserName's User length must not be longer than {_LONGEST_USER} characters"
+            f"runAsUserName's User length must not be longer than {_MAX_USER_LENGTH} characters"
         )
     if user and not user.strip(". "):
         found.append("runAsUserName's User cannot contain only periods or spaces")
@@ -107,39 +107,41 @@ def _user_problems(user: str) -> list[str]:
     return found
 
 
-def host_process_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """Containers that run as processes of a Windows host do so all together."""
+def host_process_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Require all containers or none to be Windows HostProcess containers."""
     whole = _host_process(spec)
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     count, total = 0, 0
     for container, place in containers_of(spec, at):
         total += 1
         own = _host_process(container)
         if whole is not None and own is not None and whole != own:
             shown = str(whole).lower()
-            why = f"pod hostProcess value must be identical if both are specified, was {shown}"
+            detail = f"pod hostProcess value must be identical if both are specified, was {shown}"
             field = f"{place}.securityContext.windowsOptions.hostProcess"
-            found.append(bad_value(field, own, why))
+            found.append(bad_value(field, own, detail))
         count += bool(whole if own is None else own)
     if not count:
         return found
     if count != total:
-        why = "If pod contains any hostProcess containers then all containers must be HostProcess "
-        found.append(bad_value(at, "", f"{why}containers"))
+        detail = (
+            "If pod contains any hostProcess containers then all containers must be HostProcess "
+        )
+        found.append(bad_value(at, "", f"{detail}containers"))
     if not spec.get("hostNetwork"):
-        why = "hostNetwork must be true if pod contains any hostProcess containers"
-        found.append(bad_value(f"{at}.hostNetwork", False, why))
+        detail = "hostNetwork must be true if pod contains any hostProcess containers"
+        found.append(bad_value(f"{at}.hostNetwork", False, detail))
     return [*found, forbidden_field(at, f"hostProcess containers are {DISALLOWED}")]
 
 
 def _host_process(owner: JsonObject) -> bool | None:
     options = (owner.get("securityContext") or {}).get("windowsOptions") or {}
-    said: bool | None = options.get("hostProcess")
-    return said
+    value: bool | None = options.get("hostProcess")
+    return value
 
 
-def system_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a pod that says for which system it is."""
+def system_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a pod with `spec.os`."""
     if spec.get("os") is None:
         return []
     name = spec["os"].get("name") or ""
@@ -152,30 +154,30 @@ def system_problems(spec: JsonObject, at: str) -> list[Cause]:
     return [not_supported(f"{at}.os", name, ("linux", "windows"))]
 
 
-def _linux_problems(spec: JsonObject, at: str) -> list[Cause]:
-    why = "windows options cannot be set for a linux pod"
+def _linux_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    detail = "windows options cannot be set for a linux pod"
     owners = [(spec, at), *containers_of(spec, at)]
     return [
-        forbidden_field(f"{place}.securityContext.windowsOptions", why)
+        forbidden_field(f"{place}.securityContext.windowsOptions", detail)
         for owner, place in owners
         if (owner.get("securityContext") or {}).get("windowsOptions") is not None
     ]
 
 
-def _windows_problems(spec: JsonObject, at: str) -> list[Cause]:
-    why = "cannot be set for a windows pod"
+def _windows_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    detail = "cannot be set for a windows pod"
     context = spec.get("securityContext") or {}
     found = []
     for name in _LINUX_OF_PODS:
         if name in _OF_THE_SPEC:
             if spec.get(name) not in (None, _OF_THE_SPEC[name]):
-                found.append(forbidden_field(f"{at}.{name}", why))
+                found.append(forbidden_field(f"{at}.{name}", detail))
         elif context.get(name) is not None:
-            found.append(forbidden_field(f"{at}.securityContext.{name}", why))
+            found.append(forbidden_field(f"{at}.securityContext.{name}", detail))
     for container, place in containers_of(spec, at):
         context = container.get("securityContext") or {}
         found += [
-            forbidden_field(f"{place}.securityContext.{name}", why)
+            forbidden_field(f"{place}.securityContext.{name}", detail)
             for name in _LINUX_OF_CONTAINERS
             if context.get(name) is not None
         ]
@@ -183,7 +185,7 @@ def _windows_problems(spec: JsonObject, at: str) -> list[Cause]:
 
 
 PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
-_LONGEST_PROFILE = 4095
+_MAX_PROFILE_LENGTH = 4095
 _SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 _IPC_SYSCTLS = frozenset(
     f"kernel.{name}"
@@ -194,17 +196,17 @@ _IPC_SYSCTLS = frozenset(
 )  # fmt: skip
 
 
-def pod_security_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with what a pod says of its containers' rights."""
+def pod_security_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a pod's security context."""
     context, place = spec.get("securityContext") or {}, f"{at}.securityContext"
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
         found += id_problems(context.get(name), f"{place}.{name}")
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         found += id_problems(group, f"{place}.supplementalGroups[{index}]")
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
-        why = "ShareProcessNamespace and HostPID cannot both be enabled"
-        found.append(bad_value(f"{place}.shareProcessNamespace", True, why))
+        detail = "ShareProcessNamespace and HostPID cannot both be enabled"
+        found.append(bad_value(f"{place}.shareProcessNamespace", True, detail))
     found += _sysctl_problems(context.get("sysctls") or [], f"{place}.sysctls", spec)
     policy = context.get("fsGroupChangePolicy")
     found += choice(policy, f"{place}.fsGroupChangePolicy", ("Always", "OnRootMismatch"))
@@ -215,8 +217,8 @@ def pod_security_problems(spec: JsonObject, at: str) -> list[Cause]:
     return found + choice(label, f"{place}.seLinuxChangePolicy", ("Recursive",))
 
 
-def _profile_problems(context: JsonObject, at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _profile_problems(context: JsonObject, at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     if context.get("seccompProfile") is not None:
         found += _seccomp_problems(context["seccompProfile"], f"{at}.seccompProfile")
     if context.get("windowsOptions") is not None:
@@ -226,16 +228,16 @@ def _profile_problems(context: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _sysctl_problems(sysctls: list[JsonObject], at: str, spec: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _sysctl_problems(sysctls: list[JsonObject], at: str, spec: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     names: set[str] = set()
     for index, one in enumerate(sysctls):
         name, place = one.get("name") or "", f"{at}[{index}].name"
         if not name:
             found.append(required(place))
         elif len(name) > 253 or not re.match(_SYSCTL.replace("$", r"\Z"), name):
-            why = f"must have at most 253 characters and match regex {_SYSCTL}"
-            found.append(bad_value(place, name, why))
+            detail = f"must have at most 253 characters and match regex {_SYSCTL}"
+            found.append(bad_value(place, name, detail))
         elif name in names:
             found.append(duplicate(place, name))
         found += _host_sysctl_problems(name, place, spec)
@@ -243,8 +245,8 @@ def _sysctl_problems(sysctls: list[JsonObject], at: str, spec: JsonObject) -> li
     return found
 
 
-def _host_sysctl_problems(name: str, at: str, spec: JsonObject) -> list[Cause]:
-    """A pod that lives in the host's namespace does not change it."""
+def _host_sysctl_problems(name: str, at: str, spec: JsonObject) -> list[FieldCause]:
+    """Refuse sysctls of a namespace that the pod shares with the host."""
     parts = re.split(r"[./]", name, maxsplit=1)
     spelled = name.replace("/", ".") if len(parts) > 1 and "/" in name else name
     if spec.get("hostNetwork") and spelled.startswith("net."):
@@ -254,27 +256,27 @@ def _host_sysctl_problems(name: str, at: str, spec: JsonObject) -> list[Cause]:
     return []
 
 
-def _seccomp_problems(profile: JsonObject, at: str) -> list[Cause]:
+def _seccomp_problems(profile: JsonObject, at: str) -> list[FieldCause]:
     kind, own = profile.get("type") or "", profile.get("localhostProfile")
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if not kind:
         found.append(required(f"{at}.type", "type is required when seccompProfile is set"))
     elif kind not in PROFILES:
         found.append(not_supported(f"{at}.type", kind, PROFILES))
     if kind == "Localhost":
         if own is None:
-            why = "must be set when seccomp type is Localhost"
-            return [*found, required(f"{at}.localhostProfile", why)]
+            detail = "must be set when seccomp type is Localhost"
+            return [*found, required(f"{at}.localhostProfile", detail)]
         return found + descending_problems(own, f"{at}.localhostProfile")
     if own is not None:
-        why = "can only be set when seccomp type is Localhost"
+        detail = "can only be set when seccomp type is Localhost"
         shown = internal_form(profile, "core.SeccompProfile")
-        found.append(bad_value(f"{at}.localhostProfile", shown, why))
+        found.append(bad_value(f"{at}.localhostProfile", shown, detail))
     return found
 
 
-def app_armor_problems(profile: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with an AppArmor profile."""
+def app_armor_problems(profile: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of an AppArmor profile."""
     kind, own, field = (
         profile.get("type") or "",
         profile.get("localhostProfile"),
@@ -285,20 +287,20 @@ def app_armor_problems(profile: JsonObject, at: str) -> list[Cause]:
     if kind not in PROFILES:
         return [not_supported(f"{at}.type", kind, PROFILES)]
     if kind != "Localhost":
-        why = "can only be set when AppArmor type is Localhost"
-        return [] if own is None else [bad_value(field, own, why)]
+        detail = "can only be set when AppArmor type is Localhost"
+        return [] if own is None else [bad_value(field, own, detail)]
     found = []
     if own is not None and own.strip() != own:
         found.append(bad_value(field, own, "must not be padded with whitespace"))
     elif not own:
         found.append(required(field, "must be set when AppArmor type is Localhost"))
-    if len(own or "") > _LONGEST_PROFILE:
-        found.append(too_long(field, _LONGEST_PROFILE))
+    if len(own or "") > _MAX_PROFILE_LENGTH:
+        found.append(too_long(field, _MAX_PROFILE_LENGTH))
     return found
 
 
-def container_security_problems(context: JsonObject, at: str, host_users: bool) -> list[Cause]:
-    """What is wrong with a container's rights."""
+def container_security_problems(context: JsonObject, at: str, host_users: bool) -> list[FieldCause]:
+    """Return the problems of a container's security context."""
     found = []
     if context.get("privileged"):
         found.append(forbidden_field(f"{at}.privileged", DISALLOWED))
@@ -307,8 +309,8 @@ def container_security_problems(context: JsonObject, at: str, host_users: bool) 
     mount = context.get("procMount")
     found += choice(mount, f"{at}.procMount", ("Default", "Unmasked"))
     if host_users and mount == "Unmasked":
-        why = "`hostUsers` must be false to use `Unmasked`"
-        found.append(bad_value(f"{at}.procMount", mount, why))
+        detail = "`hostUsers` must be false to use `Unmasked`"
+        found.append(bad_value(f"{at}.procMount", mount, detail))
     if context.get("seccompProfile") is not None:
         found += _seccomp_problems(context["seccompProfile"], f"{at}.seccompProfile")
     if context.get("allowPrivilegeEscalation") is False:
@@ -317,25 +319,27 @@ def container_security_problems(context: JsonObject, at: str, host_users: bool) 
     return found + _profile_problems(rest, at)
 
 
-def _escalation_problems(context: JsonObject, at: str) -> list[Cause]:
+def _escalation_problems(context: JsonObject, at: str) -> list[FieldCause]:
     head = "cannot set `allowPrivilegeEscalation` to false and"
     whys = [f"{head} `privileged` to true"] if context.get("privileged") else []
     added = (context.get("capabilities") or {}).get("add") or ()
     whys += [f"{head} `capabilities.Add` CAP_SYS_ADMIN" for one in added if one == "CAP_SYS_ADMIN"]
-    return [bad_value(at, internal_form(context, "core.SecurityContext"), why) for why in whys]
+    return [
+        bad_value(at, internal_form(context, "core.SecurityContext"), detail) for detail in whys
+    ]
 
 
-def host_user_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """A pod with users of its own shares no other namespace with its host."""
+def host_user_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Refuse host namespaces for pods with their own user namespace."""
     if spec.get("hostUsers") is not False:
         return []
-    why = "when `hostUsers` is false"
+    detail = "when `hostUsers` is false"
     names = {"hostNetwork": "hostNetwork", "hostPID": "HostPID", "hostIPC": "HostIPC"}
     found = [
-        forbidden_field(f"{at}.{shown}", why) for name, shown in names.items() if spec.get(name)
+        forbidden_field(f"{at}.{shown}", detail) for name, shown in names.items() if spec.get(name)
     ]
     return found + [
-        forbidden_field(f"{place}.volumeDevices", why)
+        forbidden_field(f"{place}.volumeDevices", detail)
         for container, place in containers_of(spec, at)
         if container.get("volumeDevices")
     ]

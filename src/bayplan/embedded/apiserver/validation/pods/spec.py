@@ -1,10 +1,10 @@
-"""A pod's spec as a whole, be it of a pod or of a template of pods; and its names and addresses."""
+"""Validation of the spec of a pod or of a pod template."""
 
 from __future__ import annotations
 
 import re
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.addresses import address_problems
@@ -26,13 +26,13 @@ from bayplan.embedded.apiserver.validation.names import (
     unmatched,
 )
 from bayplan.embedded.apiserver.validation.pods.choices import (
-    MOST_ID,
+    MAX_ID,
     choice,
     optional_name,
     required_choice,
 )
 from bayplan.embedded.apiserver.validation.pods.containers import (
-    Surroundings,
+    PodContext,
     container_list_problems,
     image_problems,
 )
@@ -59,10 +59,10 @@ from bayplan.embedded.apiserver.validation.resources import (
     requirement_problems,
 )
 
-_MOST_SERVERS = 3
-_MOST_SEARCHES = 32
-_MOST_LETTERS = 2048
-_LONGEST_HOST = 64
+_MAX_SERVERS = 3
+_MAX_SEARCHES = 32
+_MAX_LETTERS = 2048
+_MAX_HOST_LENGTH = 64
 _LABEL = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _SEARCH = rf"{_LABEL}(\.{_LABEL})*"
 
@@ -71,29 +71,29 @@ def _search_domain(name: str) -> list[str]:
     found = [too_many_letters(253)] if len(name) > 253 else []
     if re.fullmatch(_SEARCH, name):
         return found
-    why = (
+    detail = (
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', "
         "'-' or '.', and must start and end with an alphanumeric character"
     )
-    return [*found, unmatched(why, _SEARCH, "example.com")]
+    return [*found, unmatched(detail, _SEARCH, "example.com")]
 
 
-def dns_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with how a pod finds names."""
+def dns_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of a pod's DNS settings."""
     config = spec.get("dnsConfig")
     servers = (config or {}).get("nameservers") or []
     if spec.get("dnsPolicy") == "None":
         if config is None:
             return [required(at, "must provide `dnsConfig` when `dnsPolicy` is None")]
         if not servers:
-            why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            return [required(f"{at}.nameservers", why)]
+            detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+            return [required(f"{at}.nameservers", detail)]
     if config is None:
         return []
     found = []
-    if len(servers) > _MOST_SERVERS:
-        why = f"must not have more than {_MOST_SERVERS} nameservers"
-        found.append(bad_value(f"{at}.nameservers", servers, why))
+    if len(servers) > _MAX_SERVERS:
+        detail = f"must not have more than {_MAX_SERVERS} nameservers"
+        found.append(bad_value(f"{at}.nameservers", servers, detail))
     for index, server in enumerate(servers):
         found += address_problems(server, f"{at}.nameservers[{index}]")
     found += _search_problems(config.get("searches") or [], f"{at}.searches")
@@ -104,25 +104,25 @@ def dns_problems(spec: JsonObject, at: str) -> list[Cause]:
     ]
 
 
-def _search_problems(searches: list[str], at: str) -> list[Cause]:
+def _search_problems(searches: list[str], at: str) -> list[FieldCause]:
     found = []
-    if len(searches) > _MOST_SEARCHES:
-        why = f"must not have more than {_MOST_SEARCHES} search paths"
-        found.append(bad_value(at, searches, why))
-    if len(" ".join(searches)) > _MOST_LETTERS:
-        why = (
-            f"must not have more than {_MOST_LETTERS} characters (including spaces) in the search "
+    if len(searches) > _MAX_SEARCHES:
+        detail = f"must not have more than {_MAX_SEARCHES} search paths"
+        found.append(bad_value(at, searches, detail))
+    if len(" ".join(searches)) > _MAX_LETTERS:
+        detail = (
+            f"must not have more than {_MAX_LETTERS} characters (including spaces) in the search "
             "list"
         )
-        found.append(bad_value(at, searches, why))
+        found.append(bad_value(at, searches, detail))
     for index, search in enumerate(searches):
         if search != ".":
             found += name_problems(_search_domain, search.removesuffix("."), f"{at}[{index}]")
     return found
 
 
-def host_port_problems(spec: JsonObject, at: str, *, is_pod: bool) -> list[Cause]:
-    """On the host's network a port is the host's port."""
+def host_port_problems(spec: JsonObject, at: str, *, is_pod: bool) -> list[FieldCause]:
+    """Require host ports to equal container ports on the host's network."""
     if not spec.get("hostNetwork"):
         return []
     found = []
@@ -131,31 +131,31 @@ def host_port_problems(spec: JsonObject, at: str, *, is_pod: bool) -> list[Cause
             host, inner = port.get("hostPort") or 0, port.get("containerPort") or 0
             if (is_pod or host) and host != inner:
                 field = f"{at}.containers[{index}].ports[{number}].hostPort"
-                why = "must match `containerPort` when `hostNetwork` is true"
-                found.append(bad_value(field, host, why))
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                found.append(bad_value(field, host, detail))
     return found
 
 
-def host_name_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with a host name that stands above all others."""
+def host_name_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of hostnameOverride."""
     name = spec.get("hostnameOverride")
     if name is None:
         return []
     field = f"{at}.hostnameOverride"
     found = []
     if spec.get("setHostnameAsFQDN"):
-        why = "may not be specified when setHostnameAsFQDN is true"
-        found.append(forbidden_field(field, why))
+        detail = "may not be specified when setHostnameAsFQDN is true"
+        found.append(forbidden_field(field, detail))
     if spec.get("hostNetwork"):
         found.append(forbidden_field(field, "may not be specified when hostNetwork is true"))
-    if len(name) > _LONGEST_HOST:
-        found.append(too_long(field, _LONGEST_HOST))
+    if len(name) > _MAX_HOST_LENGTH:
+        found.append(too_long(field, _MAX_HOST_LENGTH))
     return found + name_problems(subdomain, name, field)
 
 
-def alias_problems(aliases: list[JsonObject], at: str) -> list[Cause]:
-    """What is wrong with the lines of a pod's hosts file."""
-    found: list[Cause] = []
+def alias_problems(aliases: list[JsonObject], at: str) -> list[FieldCause]:
+    """Return the problems of host aliases."""
+    found: list[FieldCause] = []
     for index, alias in enumerate(aliases):
         found += address_problems(alias.get("ip") or "", f"{at}[{index}].ip")
         for number, name in enumerate(alias.get("hostnames") or ()):
@@ -167,9 +167,9 @@ RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 
 
-def pod_spec_problems(spec: JsonObject, at: str, pod: str | None = None) -> list[Cause]:
-    """What is wrong with a pod's spec; `pod` is the name of the pod, None for a template."""
-    found: list[Cause] = []
+def pod_spec_problems(spec: JsonObject, at: str, pod: str | None = None) -> list[FieldCause]:
+    """Return the problems of a pod's spec; `pod` is the name of the pod, None for a template."""
+    found: list[FieldCause] = []
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:
         found.append(required(f"{at}.terminationGracePeriodSeconds"))
@@ -177,7 +177,7 @@ def pod_spec_problems(spec: JsonObject, at: str, pod: str | None = None) -> list
     claims = spec.get("resourceClaims") or []
     names = frozenset(one["name"] for one in claims if one.get("name"))
     policy, users = spec.get("restartPolicy") or "", spec.get("hostUsers") is not False
-    around = Surroundings(volumes, names, grace, policy, users)
+    around = PodContext(volumes, names, grace, policy, users)
     return [
         *found,
         *wrong,
@@ -191,7 +191,7 @@ def pod_spec_problems(spec: JsonObject, at: str, pod: str | None = None) -> list
     ]
 
 
-def _rest_problems(spec: JsonObject, at: str) -> list[Cause]:
+def _rest_problems(spec: JsonObject, at: str) -> list[FieldCause]:
     found = label_problems(spec.get("nodeSelector") or {}, f"{at}.nodeSelector")
     found += pod_security_problems(spec, at)
     if spec.get("affinity"):
@@ -214,12 +214,12 @@ def _rest_problems(spec: JsonObject, at: str) -> list[Cause]:
     return found + file_volume_problems(spec, at)
 
 
-def _name_problems(spec: JsonObject, at: str) -> list[Cause]:
+def _name_problems(spec: JsonObject, at: str) -> list[FieldCause]:
     found = optional_name(spec.get("serviceAccountName"), f"{at}.serviceAccountName", subdomain)
     found += optional_name(spec.get("nodeName"), f"{at}.nodeName", subdomain)
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None and not 1 <= deadline <= MOST_ID:
-        found.append(out_of_range(f"{at}.activeDeadlineSeconds", deadline, 1, MOST_ID))
+    if deadline is not None and not 1 <= deadline <= MAX_ID:
+        found.append(out_of_range(f"{at}.activeDeadlineSeconds", deadline, 1, MAX_ID))
     found += optional_name(spec.get("hostname"), f"{at}.hostname", dns_label)
     found += optional_name(spec.get("subdomain"), f"{at}.subdomain", dns_label)
     found += toleration_problems(spec.get("tolerations") or [], f"{at}.tolerations")
@@ -236,8 +236,8 @@ def _name_problems(spec: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _claim_problems(claims: list[JsonObject], at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _claim_problems(claims: list[JsonObject], at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     seen: set[str] = set()
     for index, claim in enumerate(claims):
         place, name = f"{at}[{index}]", claim.get("name") or ""
@@ -252,24 +252,24 @@ def _claim_problems(claims: list[JsonObject], at: str) -> list[Cause]:
     return found
 
 
-def _claim_source_problems(claim: JsonObject, at: str) -> list[Cause]:
+def _claim_source_problems(claim: JsonObject, at: str) -> list[FieldCause]:
     sources = ("resourceClaimName", "resourceClaimTemplateName")
-    said = [name for name in sources if claim.get(name) is not None]
+    present = [name for name in sources if claim.get(name) is not None]
     found = []
-    if len(said) != 1:
-        why = (
+    if len(present) != 1:
+        detail = (
             "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            if said
+            if present
             else "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
         )
-        found.append(bad_value(at, internal_form(claim, "core.PodResourceClaim"), why))
-    for name in said:
+        found.append(bad_value(at, internal_form(claim, "core.PodResourceClaim"), detail))
+    for name in present:
         found += name_problems(subdomain, claim[name], f"{at}.{name}")
     return found
 
 
-def new_pod_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """What is asked of pods only, and not of templates."""
+def new_pod_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems that only pods have, not templates."""
     found = token_account_problems(spec, at)
     for name in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(name) or ()):
@@ -277,12 +277,12 @@ def new_pod_problems(spec: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def creation_problems(spec: JsonObject, at: str) -> list[Cause]:
-    """What a pod cannot have from the beginning."""
+def creation_problems(spec: JsonObject, at: str) -> list[FieldCause]:
+    """Return the fields that a new pod cannot have."""
     found = []
     if spec.get("ephemeralContainers"):
         found.append(forbidden_field(f"{at}.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
-        why = "cannot be set until all schedulingGates have been cleared"
-        found.append(forbidden_field(f"{at}.nodeName", why))
+        detail = "cannot be set until all schedulingGates have been cleared"
+        found.append(forbidden_field(f"{at}.nodeName", detail))
     return found

@@ -1,11 +1,8 @@
-"""What a pod's status may become: addresses, conditions, claims it got, and its containers.
-
-Of a container a node says whose it is, what it got, and which images it mounts.
-"""
+"""Validation of a pod's status: addresses, conditions, resource claims, containers."""
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.addresses import (
@@ -36,13 +33,13 @@ _LISTS = {
     "ephemeralContainerStatuses": "",
 }
 _HEALTHS = ("Healthy", "Unhealthy", "Unknown")
-_LONGEST_MESSAGE = 1024
-_LONGEST_IMAGE = 256
+_MAX_MESSAGE_LENGTH = 1024
+_MAX_IMAGE_LENGTH = 256
 
 
-def container_status_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
-    """What is wrong with the statuses of a pod's containers."""
-    found: list[Cause] = []
+def container_status_problems(status: JsonObject, spec: JsonObject) -> list[FieldCause]:
+    """Return the problems of the container statuses."""
+    found: list[FieldCause] = []
     for field, kind in _LISTS.items():
         for index, one in enumerate(status.get(field) or ()):
             at = f"status.{field}[{index}]"
@@ -55,7 +52,7 @@ def container_status_problems(status: JsonObject, spec: JsonObject) -> list[Caus
     return found
 
 
-def _user_problems(user: JsonObject, spec: JsonObject, at: str) -> list[Cause]:
+def _user_problems(user: JsonObject, spec: JsonObject, at: str) -> list[FieldCause]:
     linux = user.get("linux")
     if linux is None:
         return []
@@ -68,11 +65,11 @@ def _user_problems(user: JsonObject, spec: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _health_problems(one: JsonObject, spec: JsonObject, kind: str, at: str) -> list[Cause]:
+def _health_problems(one: JsonObject, spec: JsonObject, kind: str, at: str) -> list[FieldCause]:
     if not kind:
         return [forbidden_field(at, "must not be specified in container status")]
     owners = (owner for owner in spec.get(kind) or () if owner.get("name") == one.get("name"))
-    owner, found = next(owners, None), list[Cause]()
+    owner, found = next(owners, None), list[FieldCause]()
     for index, resource in enumerate(one["allocatedResourcesStatus"]):
         if owner is not None:
             name = resource.get("name") or ""
@@ -81,53 +78,53 @@ def _health_problems(one: JsonObject, spec: JsonObject, kind: str, at: str) -> l
     return found
 
 
-def _owned_problems(name: str, resources: JsonObject, at: str) -> list[Cause]:
+def _owned_problems(name: str, resources: JsonObject, at: str) -> list[FieldCause]:
     if name.startswith("claim:"):
         claims = [
             "/".join(filter(None, (f"claim:{one.get('name')}", one.get("request"))))
             for one in resources.get("claims") or ()
         ]
-        why = (
+        detail = (
             "must match one of the container's resource claims in a format "
             "'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty"
         )
-        return [] if name in claims else [bad_value(at, name, why)]
-    why = "must match one of the container's resource requests"
-    return [] if name in (resources.get("requests") or {}) else [bad_value(at, name, why)]
+        return [] if name in claims else [bad_value(at, name, detail)]
+    detail = "must match one of the container's resource requests"
+    return [] if name in (resources.get("requests") or {}) else [bad_value(at, name, detail)]
 
 
-def _device_problems(devices: list[JsonObject], at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _device_problems(devices: list[JsonObject], at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     seen: set[str] = set()
     for index, device in enumerate(devices):
         found += choice(device.get("health") or "", f"{at}[{index}].health", _HEALTHS)
         message, name = device.get("message"), device.get("resourceID") or ""
         if message == "":
             found.append(required(f"{at}[{index}].message", "must be non-empty if specified"))
-        elif len(message or "") > _LONGEST_MESSAGE:
-            found.append(too_long(f"{at}[{index}].message", _LONGEST_MESSAGE))
+        elif len(message or "") > _MAX_MESSAGE_LENGTH:
+            found.append(too_long(f"{at}[{index}].message", _MAX_MESSAGE_LENGTH))
         if name in seen:
             found.append(duplicate(f"{at}[{index}].resourceID", name))
         seen.add(name)
     return found
 
 
-def _mount_problems(mount: JsonObject, at: str) -> list[Cause]:
+def _mount_problems(mount: JsonObject, at: str) -> list[FieldCause]:
     image = (mount.get("volumeStatus") or {}).get("image")
     if image is None:
         return []
     reference, field = image.get("imageRef") or "", f"{at}.imageVolumeStatus.imageRef"
     if not reference:
         return [required(field, "imageRef must not be empty")]
-    return [too_long(field, _LONGEST_IMAGE)] if len(reference) > _LONGEST_IMAGE else []
+    return [too_long(field, _MAX_IMAGE_LENGTH)] if len(reference) > _MAX_IMAGE_LENGTH else []
 
 
 _SYSTEM = ("PodScheduled", "Ready", "Initialized")
 _NOT_NEGATIVE = "must be a non-negative integer"
 
 
-def pod_status_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What is wrong with a pod's new status."""
+def pod_status_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a pod's new status."""
     status, before = new.get("status") or {}, old.get("status") or {}
     found = _condition_problems(status.get("conditions") or [])
     found += _nomination_problems(status, before, old["spec"])
@@ -143,8 +140,8 @@ def pod_status_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     return found + container_status_problems(status, new["spec"])
 
 
-def _condition_problems(conditions: list[JsonObject]) -> list[Cause]:
-    found: list[Cause] = []
+def _condition_problems(conditions: list[JsonObject]) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for index, one in enumerate(conditions):
         at, seen = f"status.conditions[{index}]", one.get("observedGeneration") or 0
         if seen < 0:
@@ -155,20 +152,24 @@ def _condition_problems(conditions: list[JsonObject]) -> list[Cause]:
     return found
 
 
-def _nomination_problems(status: JsonObject, before: JsonObject, spec: JsonObject) -> list[Cause]:
+def _nomination_problems(
+    status: JsonObject, before: JsonObject, spec: JsonObject
+) -> list[FieldCause]:
     node, field = status.get("nominatedNodeName") or "", "status.nominatedNodeName"
     if not node or node == (before.get("nominatedNodeName") or ""):
         return []
     found = name_problems(subdomain, node, field)
     if spec.get("nodeName"):
-        why = "may not be set on pods that are already bound to a node"
-        found.append(forbidden_field(field, why))
+        detail = "may not be set on pods that are already bound to a node"
+        found.append(forbidden_field(field, detail))
     return found
 
 
-def _transition_problems(status: JsonObject, before: JsonObject, spec: JsonObject) -> list[Cause]:
-    """A container that has ended for good does not come back."""
-    found: list[Cause] = []
+def _transition_problems(
+    status: JsonObject, before: JsonObject, spec: JsonObject
+) -> list[FieldCause]:
+    """Refuse that a terminated container runs again, unless it may restart."""
+    found: list[FieldCause] = []
     for field, kind in _LISTS.items():
         if not before.get(field):
             continue
@@ -178,13 +179,13 @@ def _transition_problems(status: JsonObject, before: JsonObject, spec: JsonObjec
             if ended is None or now is None or _ended(now) is not None:
                 continue
             if not _may_return(one.get("name") or "", ended, kind, spec):
-                why = "may not be transitioned to non-terminated state"
-                found.append(forbidden_field(f"status.{field}[{index}].state", why))
+                detail = "may not be transitioned to non-terminated state"
+                found.append(forbidden_field(f"status.{field}[{index}].state", detail))
     return found
 
 
 def _ended(status: JsonObject) -> int | None:
-    """The code with which a container has ended, if it has."""
+    """Return the exit code of a terminated container, or None."""
     ended = (status.get("state") or {}).get("terminated")
     return None if ended is None else ended.get("exitCode") or 0
 
@@ -216,15 +217,15 @@ def _matches(codes: JsonObject, code: int) -> bool:
     return listed if codes.get("operator") == "In" else not listed and bool(codes)
 
 
-def _claim_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
+def _claim_problems(status: JsonObject, spec: JsonObject) -> list[FieldCause]:
     known = {one.get("name") for one in spec.get("resourceClaims") or ()}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     seen: set[str] = set()
     for index, one in enumerate(status.get("resourceClaimStatuses") or ()):
         at, name = f"status.resourceClaimStatuses[{index}]", one.get("name") or ""
         if name not in known:
-            why = "must match the name of an entry in `spec.resourceClaims`"
-            found.append(bad_value(f"{at}.name", name, why))
+            detail = "must match the name of an entry in `spec.resourceClaims`"
+            found.append(bad_value(f"{at}.name", name, detail))
         if name in seen:
             found.append(duplicate(f"{at}.name", name))
         seen.add(name)
@@ -235,7 +236,7 @@ def _claim_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
     return found if extended is None else found + _extended_problems(extended, spec)
 
 
-def _extended_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
+def _extended_problems(status: JsonObject, spec: JsonObject) -> list[FieldCause]:
     at = "status.extendedResourceClaimStatus"
     containers = {
         one.get("name"): one
@@ -243,10 +244,10 @@ def _extended_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
         for one in spec.get(kind) or ()
     }
     mappings = status.get("requestMappings") or []
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if not mappings:
-        why = "at least one request mapping is required"
-        found.append(required(f"{at}.requestMappings", why))
+        detail = "at least one request mapping is required"
+        found.append(required(f"{at}.requestMappings", detail))
     seen: set[tuple[str, str, str]] = set()
     for index, one in enumerate(mappings):
         place = f"{at}.requestMappings[{index}]"
@@ -266,51 +267,53 @@ def _extended_problems(status: JsonObject, spec: JsonObject) -> list[Cause]:
 
 def _mapping_problems(
     key: tuple[str, str, str], containers: dict[str | None, JsonObject], at: str
-) -> list[Cause]:
+) -> list[FieldCause]:
     container, resource, _ = key
     where = "in spec.initContainers.{0} or spec.containers.{0}"
     if container not in containers:
-        why = f"must match the name of an entry {where.format('name')}"
-        return [bad_value(f"{at}.containerName", container, why)]
-    asked = (containers[container].get("resources") or {}).get("requests") or {}
-    if resource in asked:
+        detail = f"must match the name of an entry {where.format('name')}"
+        return [bad_value(f"{at}.containerName", container, detail)]
+    requested = (containers[container].get("resources") or {}).get("requests") or {}
+    if resource in requested:
         return []
-    why = f"must match the extended resource name of an entry {where.format('resources.requests')}"
-    return [bad_value(f"{at}.resourceName", resource, why)]
+    detail = (
+        f"must match the extended resource name of an entry {where.format('resources.requests')}"
+    )
+    return [bad_value(f"{at}.resourceName", resource, detail)]
 
 
 def _address_problems(
     status: JsonObject, before: JsonObject, field: str, type_name: str
-) -> list[Cause]:
+) -> list[FieldCause]:
     given = status.get(field) or []
     if not given:
         return []
     kept = [one.get("ip") or "" for one in before.get(field) or ()]
     addresses = [one.get("ip") or "" for one in given]
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for index, address in enumerate(addresses):
         found += address_problems(address, f"status.{field}[{index}]", kept)
     if len(addresses) > 1:
         found += _unreadable(addresses, f"status.{field}")
     if len(addresses) > 1 and (not is_dual_stack(addresses) or len(addresses) > 2):
         shown = [internal_form(one, type_name) for one in given]
-        why = "may specify no more than one IP for each IP family"
-        found.append(bad_value(f"status.{field}", shown, why))
+        detail = "may specify no more than one IP for each IP family"
+        found.append(bad_value(f"status.{field}", shown, detail))
     return found
 
 
-def _unreadable(addresses: list[str], at: str) -> list[Cause]:
+def _unreadable(addresses: list[str], at: str) -> list[FieldCause]:
     for index, address in enumerate(addresses):
         if parse_address(address) is None:
-            why = f"failed to check for dual stack with error:invalid IP[{index}]: {address}"
-            return [internal(at, why)]
+            detail = f"failed to check for dual stack with error:invalid IP[{index}]: {address}"
+            return [internal(at, detail)]
     return []
 
 
-def _host_address_problems(status: JsonObject, before: JsonObject) -> list[Cause]:
+def _host_address_problems(status: JsonObject, before: JsonObject) -> list[FieldCause]:
     given = status.get("hostIPs") or []
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if given and (given[0].get("ip") or "") != (status.get("hostIP") or ""):
-        why = "must be equal to `hostIP`"
-        found.append(bad_value("status.hostIPs[0].ip", given[0].get("ip") or "", why))
+        detail = "must be equal to `hostIP`"
+        found.append(bad_value("status.hostIPs[0].ip", given[0].get("ip") or "", detail))
     return found + _address_problems(status, before, "hostIPs", "core.HostIP")

@@ -1,12 +1,11 @@
-"""How a pod may change: little once it is scheduled, and a little more while it is held back.
+"""Validation of changes of a pod: few once it is scheduled, more while it is gated.
 
-Its containers can be resized where they run, and containers added to look into it; each of these
-goes through a subresource of its own, which lets nothing else of the pod change.
+Resizing, and adding ephemeral containers, go through subresources that change nothing else.
 """
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, JsonValue, clone
 from bayplan.embedded.apiserver.schema.internal import difference, internal_form
 from bayplan.embedded.apiserver.validation.causes import (
@@ -17,7 +16,7 @@ from bayplan.embedded.apiserver.validation.causes import (
     required,
 )
 from bayplan.embedded.apiserver.validation.pods.annotations import MIRROR
-from bayplan.embedded.apiserver.validation.pods.choices import MOST_ID
+from bayplan.embedded.apiserver.validation.pods.choices import MAX_ID
 from bayplan.embedded.apiserver.validation.pods.containers import image_problems
 from bayplan.embedded.apiserver.validation.pods.resources import qos_class
 from bayplan.embedded.apiserver.validation.pods.scheduling import REQUIRED, toleration_problems
@@ -28,7 +27,7 @@ _AMOUNTS = ("limits", "requests", "overhead")
 
 
 def same_spec(one: JsonObject, other: JsonObject) -> bool:
-    """Whether two specs, or two parts of specs, say the same."""
+    """Return whether two specs, or parts of specs, are semantically equal."""
     return one == other or _plain(one) == _plain(other)
 
 
@@ -58,14 +57,14 @@ _OF_NODES = ("nodeSelectorTerms", "matchExpressions", "matchFields")
 _ONLY_ADDED = "only additions are allowed (no mutations or deletions)"
 
 
-def spec_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """Which changes of a pod's spec are not allowed."""
-    found: list[Cause] = []
+def spec_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a pod's spec."""
+    found: list[FieldCause] = []
     for name in ("containers", "initContainers"):
         after, before = new.get(name) or [], old.get(name) or []
         if len(after) != len(before):
-            why = "pod updates may not add or remove containers"
-            return [*found, forbidden_field(f"spec.{name}", why)]
+            detail = "pod updates may not add or remove containers"
+            return [*found, forbidden_field(f"spec.{name}", detail)]
         found += _image_problems(after, f"spec.{name}")
     wrong, over = _deadline_problems(new, old)
     found += wrong
@@ -76,8 +75,8 @@ def spec_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     return found if same_spec(new, old) else found + _other_change_problems(new, old)
 
 
-def _image_problems(containers: list[JsonObject], at: str) -> list[Cause]:
-    found: list[Cause] = []
+def _image_problems(containers: list[JsonObject], at: str) -> list[FieldCause]:
+    found: list[FieldCause] = []
     for index, container in enumerate(containers):
         if not container.get("image"):
             found.append(required(f"{at}[{index}].image"))
@@ -85,26 +84,26 @@ def _image_problems(containers: list[JsonObject], at: str) -> list[Cause]:
     return found
 
 
-def _deadline_problems(new: JsonObject, old: JsonObject) -> tuple[list[Cause], bool]:
-    """A deadline may come nearer; says also whether nothing else is looked at."""
+def _deadline_problems(new: JsonObject, old: JsonObject) -> tuple[list[FieldCause], bool]:
+    """Allow a shorter deadline; returns also whether to skip the other rules."""
     field = "spec.activeDeadlineSeconds"
     after, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if after is None:
-        why = "must not update from a positive integer to nil value"
-        return ([] if before is None else [bad_value(field, None, why)]), False
-    if not 0 <= after <= MOST_ID:
-        return [out_of_range(field, after, 0, MOST_ID)], True
+        detail = "must not update from a positive integer to nil value"
+        return ([] if before is None else [bad_value(field, None, detail)]), False
+    if not 0 <= after <= MAX_ID:
+        return [out_of_range(field, after, 0, MAX_ID)], True
     if before is not None and before < after:
         return [bad_value(field, after, "must be less than or equal to previous value")], True
     return [], False
 
 
-def _toleration_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _toleration_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     after, field = new.get("tolerations") or [], "spec.tolerations"
     kept = [_timeless(one) for one in after]
     if any(_timeless(one) not in kept for one in old.get("tolerations") or ()):
-        why = "existing toleration can not be modified except its tolerationSeconds"
-        return [forbidden_field(field, why)]
+        detail = "existing toleration can not be modified except its tolerationSeconds"
+        return [forbidden_field(field, detail)]
     return toleration_problems(after, field)
 
 
@@ -112,7 +111,7 @@ def _timeless(toleration: JsonObject) -> JsonObject:
     return {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
 
 
-def _gate_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _gate_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     had = {gate.get("name") for gate in old.get("schedulingGates") or ()}
     places = {
         gate.get("name"): index for index, gate in enumerate(new.get("schedulingGates") or ())
@@ -127,8 +126,8 @@ def _gate_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     ]
 
 
-def _other_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """Whatever is left of a change when what may change is taken out must be nothing."""
+def _other_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse all other changes."""
     rest = _emptied(_without_allowed(new, old), old)
     found = _gated_change_problems(rest, old) if old.get("schedulingGates") else []
     if not same_spec(rest, old):
@@ -138,7 +137,7 @@ def _other_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
 
 
 def _emptied(new: JsonObject, old: JsonObject) -> JsonObject:
-    """Show lists of node selectors that have lost all items as empty, not as absent."""
+    """Show node selector lists that became empty as empty, not as absent."""
     if not new.get("affinity") or not old.get("affinity"):
         return new
     return {**new, "affinity": _with_empty_lists(new["affinity"], old["affinity"])}
@@ -156,7 +155,7 @@ def _with_empty_lists(new: JsonValue, old: JsonValue) -> JsonValue:
 
 
 def _written(spec: JsonObject) -> JsonObject:
-    """A spec without the account that every pod is given, and that nobody wrote."""
+    """Return a spec without the default service account."""
     given = spec.get("serviceAccountName") == "default"
     names = ("serviceAccountName", "serviceAccount") if given else ()
     return {name: value for name, value in spec.items() if name not in names}
@@ -184,14 +183,14 @@ def _put(obj: JsonObject, name: str, value: object) -> JsonObject:
     return obj
 
 
-def _gated_change_problems(rest: JsonObject, old: JsonObject) -> list[Cause]:
-    """While nobody has looked for a node, the choice of nodes may still be narrowed."""
+def _gated_change_problems(rest: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Allow a gated pod's node selection to be narrowed."""
     before, after = old.get("nodeSelector") or {}, rest.get("nodeSelector") or {}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     if any(after.get(key) != value for key, value in before.items()):
-        why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        detail = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
         shown = dict(sorted(after.items())) if after else None
-        found.append(bad_value("spec.nodeSelector", shown, why))
+        found.append(bad_value("spec.nodeSelector", shown, detail))
     _put(rest, "nodeSelector", old.get("nodeSelector"))
     affinity, had = rest.get("affinity"), old.get("affinity")
     wanted, chosen = (affinity or {}).get("nodeAffinity"), (had or {}).get("nodeAffinity")
@@ -203,7 +202,7 @@ def _gated_change_problems(rest: JsonObject, old: JsonObject) -> list[Cause]:
     return found
 
 
-def _node_affinity_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
+def _node_affinity_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
     if old.get(REQUIRED) is None:
         return []
     before = old[REQUIRED].get("nodeSelectorTerms") or []
@@ -211,8 +210,8 @@ def _node_affinity_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     field = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     shown = [internal_form(term, "core.NodeSelectorTerm") for term in after]
     if before and len(before) != len(after):
-        why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [bad_value(field, shown if new.get(REQUIRED) else None, why)]
+        detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        return [bad_value(field, shown if new.get(REQUIRED) else None, detail)]
     return [
         bad_value(f"{field}[{index}]", shown[index], _ONLY_ADDED)
         for index, term in enumerate(before)
@@ -221,7 +220,7 @@ def _node_affinity_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
 
 
 def _only_adds(new: JsonObject, old: JsonObject) -> bool:
-    """Whether a term asks for what it asked for, and perhaps for more; nothing was no node."""
+    """Return whether a term has the old requirements, and perhaps more."""
     lists = ("matchExpressions", "matchFields")
     if not any(old.get(name) for name in lists):
         return not any(new.get(name) for name in lists)
@@ -233,17 +232,17 @@ def _only_adds(new: JsonObject, old: JsonObject) -> bool:
 _RESIZED = ("cpu", "memory")
 _KINDS = ("requests", "limits")
 _ONLY = "only cpu and memory resources are mutable"
-_NOWHERE = "[]"
-"""How kube-apiserver spells the place of what is wrong with the whole pod."""
+_NO_FIELD = "[]"
+"""kube-apiserver's path of problems of the whole pod."""
 
 
 def is_static(pod: JsonObject) -> bool:
-    """Whether a pod only mirrors one of its node's own."""
+    """Return whether a pod is a mirror pod."""
     return MIRROR in (pod["metadata"].get("annotations") or {})
 
 
 def resized(wanted: JsonObject, old: JsonObject) -> JsonObject:
-    """The pod with nothing changed but resources, and how they may change."""
+    """Return the old pod with the wanted resources and resize policies."""
     spec, before = wanted.get("spec") or {}, old["spec"]
     lists = ("containers", "initContainers")
     if any(len(spec.get(name) or ()) != len(before.get(name) or ()) for name in lists):
@@ -276,14 +275,14 @@ def _kept_metadata(wanted: JsonObject, old: JsonObject) -> JsonObject:
 
 
 def with_ephemeral(wanted: JsonObject, old: JsonObject) -> JsonObject:
-    """The pod with nothing changed but the containers to look into it."""
+    """Return the old pod with the wanted ephemeral containers."""
     spec = dict(old["spec"])
     _take(spec, wanted.get("spec") or {}, "ephemeralContainers")
     return {**old, "metadata": _kept_metadata(wanted, old), "spec": spec}
 
 
-def ephemeral_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """A container to look into a pod can be added, and stays as it is."""
+def ephemeral_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Allow only additions of ephemeral containers."""
     field = "spec.ephemeralContainers"
     after = {one.get("name"): one for one in new["spec"].get("ephemeralContainers") or ()}
     found = []
@@ -298,21 +297,21 @@ def ephemeral_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     return found
 
 
-def static_pod_problem(what: str) -> list[Cause]:
-    """Nothing of this is possible for a pod that its node made."""
-    return [forbidden_field(_NOWHERE, f"static pods {what}")]
+def static_pod_problem(what: str) -> list[FieldCause]:
+    """Return the problem that static pods do not support this."""
+    return [forbidden_field(_NO_FIELD, f"static pods {what}")]
 
 
-def resize_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What of a resize is not allowed."""
+def resize_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a resize."""
     after, before = new["spec"], old["spec"]
     if (before.get("os") or {}).get("name") == "windows":
-        return [forbidden_field(_NOWHERE, "windows pods cannot be resized")]
-    found: list[Cause] = []
+        return [forbidden_field(_NO_FIELD, "windows pods cannot be resized")]
+    found: list[FieldCause] = []
     status = old.get("status") or {}
     if (status.get("qosClass") or qos_class(before)) != qos_class(after):
-        why = "Pod QOS Class may not change as a result of resizing"
-        found.append(bad_value("spec", (new.get("status") or {}).get("qosClass") or "", why))
+        detail = "Pod QOS Class may not change as a result of resizing"
+        found.append(bad_value("spec", (new.get("status") or {}).get("qosClass") or "", detail))
     if not _is_supported(status):
         found.append(forbidden_field("spec", "Pod running on node without support for resize"))
     found += _whole_problems(after.get("resources"), before.get("resources"))
@@ -322,28 +321,28 @@ def resize_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
 
 
 def _is_supported(status: JsonObject) -> bool:
-    """A node that can resize tells what its running containers have."""
+    """Return whether the node reports the resources of its running containers."""
     for one in status.get("containerStatuses") or ():
         if (one.get("state") or {}).get("running") is not None:
             return one.get("resources") is not None
     return True
 
 
-def _order_problems(after: JsonObject, before: JsonObject, kind: str) -> list[Cause]:
+def _order_problems(after: JsonObject, before: JsonObject, kind: str) -> list[FieldCause]:
     new, old = after.get(kind) or [], before.get(kind) or []
     if len(new) != len(old):
         return [forbidden_field(f"spec.{kind}", f"{kind} may not be added or removed on resize")]
-    why = f"{kind} may not be renamed or reordered on resize"
+    detail = f"{kind} may not be renamed or reordered on resize"
     return [
-        forbidden_field(f"spec.{kind}[{index}].name", why)
+        forbidden_field(f"spec.{kind}[{index}].name", detail)
         for index, pair in enumerate(zip(new, old, strict=True))
         if pair[0].get("name") != pair[1].get("name")
     ]
 
 
-def _container_problems(after: JsonObject, before: JsonObject) -> list[Cause]:
-    removed: list[Cause] = []
-    changed: list[Cause] = []
+def _container_problems(after: JsonObject, before: JsonObject) -> list[FieldCause]:
+    removed: list[FieldCause] = []
+    changed: list[FieldCause] = []
     for kind in ("initContainers", "containers"):
         for index, old in enumerate(before.get(kind) or ()):
             new, at = after[kind][index], f"spec.{kind}[{index}]"
@@ -355,25 +354,27 @@ def _container_problems(after: JsonObject, before: JsonObject) -> list[Cause]:
     return removed + changed
 
 
-def _changed_problem(kind: str, at: str) -> Cause:
+def _changed_problem(kind: str, at: str) -> FieldCause:
     if kind == "containers":
         return forbidden_field("spec", _ONLY)
-    why = "only cpu and memory resources for init or sidecar containers are mutable"
-    return forbidden_field(at, why)
+    detail = "only cpu and memory resources for init or sidecar containers are mutable"
+    return forbidden_field(at, detail)
 
 
-def _restart_problems(container: JsonObject, at: str) -> list[Cause]:
+def _restart_problems(container: JsonObject, at: str) -> list[FieldCause]:
     if container.get("restartPolicy") == "Always":
         return []
-    why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+    detail = (
+        "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+    )
     return [
-        forbidden_field(at, why)
+        forbidden_field(at, detail)
         for one in container.get("resizePolicy") or ()
         if one.get("restartPolicy") == "RestartContainer"
     ]
 
 
-def _removed_problems(new: JsonObject, old: JsonObject, at: str, what: str) -> list[Cause]:
+def _removed_problems(new: JsonObject, old: JsonObject, at: str, what: str) -> list[FieldCause]:
     after, before = new.get("resources") or {}, old.get("resources") or {}
     return [
         forbidden_field(f"{at}.{kind}", f"{what} {kind} cannot be removed")
@@ -383,22 +384,22 @@ def _removed_problems(new: JsonObject, old: JsonObject, at: str, what: str) -> l
 
 
 def _unsized(new: JsonObject, old: JsonObject) -> JsonObject:
-    """A container with as much processor and memory as it had, and nothing else changed back."""
+    """Return a container with the old CPU and memory."""
     after, before = new.get("resources") or {}, old.get("resources") or {}
     resources: JsonObject = {}
     for kind in _KINDS:
-        asked, had = after.get(kind) or {}, before.get(kind) or {}
-        kept = {name: value for name, value in asked.items() if name not in _RESIZED}
+        requested, had = after.get(kind) or {}, before.get(kind) or {}
+        kept = {name: value for name, value in requested.items() if name not in _RESIZED}
         kept |= {name: had[name] for name in _RESIZED if name in had}
         if kept:
             resources[kind] = kept
     return {**new, "resources": resources}
 
 
-def _whole_problems(after: JsonObject | None, before: JsonObject | None) -> list[Cause]:
-    """What is wrong with a resize of what a pod asks for as a whole."""
-    said = [one for one in (after, before) if one and (one.get("requests") or one.get("limits"))]
-    if not said:
+def _whole_problems(after: JsonObject | None, before: JsonObject | None) -> list[FieldCause]:
+    """Return the problems of a resize of pod-level resources."""
+    sized = [one for one in (after, before) if one and (one.get("requests") or one.get("limits"))]
+    if not sized:
         return []
     at = "spec.resources"
     if before is not None and after is None:

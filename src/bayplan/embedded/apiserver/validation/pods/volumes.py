@@ -1,11 +1,11 @@
-"""A pod's volumes, one source each and said in full, and where its containers find them.
+"""Validation of a pod's volumes, mounts and devices.
 
 A container has a volume as a directory (a mount) or as a device.
 """
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.validation.causes import (
     bad_value,
@@ -47,13 +47,13 @@ from bayplan.embedded.apiserver.validation.volumesources import (
 from bayplan.kube.quantity import parse as amount
 
 Volumes = dict[str, JsonObject]
-"""The volumes of a pod that are in order, by name."""
+"""The valid volumes of a pod, by name."""
 _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE = ("Disabled", "Enabled", "IfPossible")
 
 
-def mount_problems(container: JsonObject, at: str, volumes: Volumes) -> list[Cause]:
-    """What is wrong with a container's mounts and devices."""
+def mount_problems(container: JsonObject, at: str, volumes: Volumes) -> list[FieldCause]:
+    """Return the problems of a container's mounts and devices."""
     mounts = container.get("volumeMounts") or []
     devices = container.get("volumeDevices") or []
     mounted = {one.get("name") or "": one.get("mountPath") or "" for one in mounts}
@@ -70,8 +70,8 @@ def _mount_list_problems(
     at: str,
     volumes: Volumes,
     attached: dict[str, str],
-) -> list[Cause]:
-    found: list[Cause] = []
+) -> list[FieldCause]:
+    found: list[FieldCause] = []
     paths: set[str] = set()
     for index, mount in enumerate(mounts):
         place, name, path = f"{at}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
@@ -86,36 +86,38 @@ def _mount_list_problems(
                 bad_value(f"{place}.name", name, "must not already exist in volumeDevices")
             )
         if path in attached.values():
-            why = "must not already exist as a path in volumeDevices"
-            found.append(bad_value(f"{place}.mountPath", path, why))
-        found += _manner_problems(container, mount, at, place)
+            detail = "must not already exist as a path in volumeDevices"
+            found.append(bad_value(f"{place}.mountPath", path, detail))
+        found += _mount_option_problems(container, mount, at, place)
     return found
 
 
-def _name_problems(name: str, place: str, volumes: Volumes) -> list[Cause]:
+def _name_problems(name: str, place: str, volumes: Volumes) -> list[FieldCause]:
     found = [] if name else [required(f"{place}.name")]
     return found if name in volumes else [*found, missing(f"{place}.name", name)]
 
 
-def _manner_problems(container: JsonObject, mount: JsonObject, at: str, place: str) -> list[Cause]:
-    """Which part of a volume is mounted, and how; upstream names the list, not the mount."""
+def _mount_option_problems(
+    container: JsonObject, mount: JsonObject, at: str, place: str
+) -> list[FieldCause]:
+    """Return the problems of subPath, propagation and read-only mode of a mount."""
     part, pattern = mount.get("subPath") or "", mount.get("subPathExpr") or ""
     found = descending_problems(part, f"{at}.subPath") if part else []
     if pattern:
         if part:
-            why = "subPathExpr and subPath are mutually exclusive"
-            found.append(bad_value(f"{place}.subPathExpr", pattern, why))
+            detail = "subPathExpr and subPath are mutually exclusive"
+            found.append(bad_value(f"{place}.subPathExpr", pattern, detail))
         found += descending_problems(pattern, f"{at}.subPathExpr")
     propagation = mount.get("mountPropagation")
     found += choice(propagation, f"{at}.mountPropagation", _PROPAGATIONS)
     privileged = (container.get("securityContext") or {}).get("privileged")
     if propagation == "Bidirectional" and not privileged:
-        why = "Bidirectional mount propagation is available only to privileged containers"
-        found.append(forbidden_field(f"{at}.mountPropagation", why))
+        detail = "Bidirectional mount propagation is available only to privileged containers"
+        found.append(forbidden_field(f"{at}.mountPropagation", detail))
     return found + _recursive_problems(mount, f"{at}.recursiveReadOnly")
 
 
-def _recursive_problems(mount: JsonObject, at: str) -> list[Cause]:
+def _recursive_problems(mount: JsonObject, at: str) -> list[FieldCause]:
     wanted = mount.get("recursiveReadOnly")
     if wanted in (None, "Disabled"):
         return []
@@ -125,15 +127,15 @@ def _recursive_problems(mount: JsonObject, at: str) -> list[Cause]:
     if not mount.get("readOnly"):
         found.append(forbidden_field(at, "may only be specified when readOnly is true"))
     if mount.get("mountPropagation") not in (None, "None"):
-        why = "may only be specified when mountPropagation is None or not specified"
-        found.append(forbidden_field(at, why))
+        detail = "may only be specified when mountPropagation is None or not specified"
+        found.append(forbidden_field(at, detail))
     return found
 
 
 def _device_list_problems(
     devices: list[JsonObject], at: str, volumes: Volumes, mounted: dict[str, str]
-) -> list[Cause]:
-    found: list[Cause] = []
+) -> list[FieldCause]:
+    found: list[FieldCause] = []
     names: set[str] = set()
     paths: set[str] = set()
     for index, device in enumerate(devices):
@@ -144,13 +146,15 @@ def _device_list_problems(
         if name in mounted:
             found.append(bad_value(field, name, "must not already exist in volumeMounts"))
         if path in mounted.values():
-            why = "must not already exist as a path in volumeMounts"
-            found.append(bad_value(place, path, why))
+            detail = "must not already exist as a path in volumeMounts"
+            found.append(bad_value(place, path, detail))
         names.add(name)
     return found
 
 
-def _device_name_problems(name: str, at: str, names: set[str], volumes: Volumes) -> list[Cause]:
+def _device_name_problems(
+    name: str, at: str, names: set[str], volumes: Volumes
+) -> list[FieldCause]:
     found = [] if name else [required(at)]
     if name and name in names:
         found.append(bad_value(at, name, "must be unique"))
@@ -158,12 +162,14 @@ def _device_name_problems(name: str, at: str, names: set[str], volumes: Volumes)
     if volume is None:
         found.append(missing(at, name))
     elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
-        why = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-        found.append(bad_value(at, name, why))
+        detail = (
+            "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+        )
+        found.append(bad_value(at, name, detail))
     return found
 
 
-def _device_path_problems(path: str, at: str, paths: set[str]) -> list[Cause]:
+def _device_path_problems(path: str, at: str, paths: set[str]) -> list[FieldCause]:
     found = [] if path else [required(at)]
     if path in paths:
         found.append(bad_value(at, path, "must be unique"))
@@ -174,8 +180,8 @@ def _device_path_problems(path: str, at: str, paths: set[str]) -> list[Cause]:
     return found
 
 
-def claim_template_problems(template: JsonObject, at: str) -> list[Cause]:
-    """What is wrong with the claim that a pod's own volume is made from."""
+def claim_template_problems(template: JsonObject, at: str) -> list[FieldCause]:
+    """Return the problems of the claim template of an ephemeral volume."""
     meta, spec = template.get("metadata") or {}, template.get("spec") or {}
     found = annotation_problems(meta.get("annotations") or {}, f"{at}.metadata.annotations")
     found += label_problems(meta.get("labels") or {}, f"{at}.metadata.labels")
@@ -191,17 +197,19 @@ PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _INITIATOR = "must be valid format starting with iqn, eui, or naa"
 
 
-def volume_list_problems(spec: JsonObject, at: str, pod: str | None) -> tuple[Volumes, list[Cause]]:
-    """The volumes that are in order, and what is wrong with the others.
+def volume_list_problems(
+    spec: JsonObject, at: str, pod: str | None
+) -> tuple[Volumes, list[FieldCause]]:
+    """Return the valid volumes, and the problems of the others.
 
-    `pod` is the pod's name, after which its own claims are named; None for a template.
+    `pod` is the pod's name, from which claims get theirs; None for a template.
     """
     volumes = spec.get("volumes") or ()
     own = {
         f"{pod}-{one.get('name')}" for one in volumes if pod and one.get("ephemeral") is not None
     }
     good: Volumes = {}
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for index, volume in enumerate(volumes):
         place, name = f"{at}[{index}]", volume.get("name") or ""
         wrong = _source_problems(volume, place, pod)
@@ -214,51 +222,51 @@ def volume_list_problems(spec: JsonObject, at: str, pod: str | None) -> tuple[Vo
             good[name] = volume
         claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
         if claim in own:
-            why = "must not reference a PVC that gets created for an ephemeral volume"
-            found.append(bad_value(f"{place}.persistentVolumeClaim.claimName", claim, why))
+            detail = "must not reference a PVC that gets created for an ephemeral volume"
+            found.append(bad_value(f"{place}.persistentVolumeClaim.claimName", claim, detail))
     return good, found
 
 
-def _source_problems(volume: JsonObject, at: str, pod: str | None) -> list[Cause]:
-    said = [kind for kind in volume if kind in _RULES and volume[kind] is not None]
-    said.sort(key=_ORDER.index)
-    if not said:
+def _source_problems(volume: JsonObject, at: str, pod: str | None) -> list[FieldCause]:
+    sources = [kind for kind in volume if kind in _RULES and volume[kind] is not None]
+    sources.sort(key=_ORDER.index)
+    if not sources:
         return [required(at, "must specify a volume type")]
-    first, *others = said
+    first, *others = sources
     found = []
     if first == "image" and pod is not None:
         found += needed("reference")(volume[first], f"{at}.image")
     found += _RULES[first](volume[first], f"{at}.{_FIELDS.get(first, first)}")
-    why = "may not specify more than 1 volume type"
-    found += [forbidden_field(f"{at}.{_SPELLED.get(kind, kind)}", why) for kind in others]
+    detail = "may not specify more than 1 volume type"
+    found += [forbidden_field(f"{at}.{_SPELLED.get(kind, kind)}", detail) for kind in others]
     if volume.get("iscsi") is not None:
         found += _portal_problems(volume, at)
     if first == "ephemeral" and pod and volume.get("name"):
         claim = f"{pod}-{volume['name']}"
         found += [
-            bad_value(f"{at}.name", volume["name"], f'PVC name "{claim}": {why}')
-            for why in subdomain(claim)
+            bad_value(f"{at}.name", volume["name"], f'PVC name "{claim}": {detail}')
+            for detail in subdomain(claim)
         ]
     return found
 
 
 _FIELDS = {"gcePersistentDisk": "persistentDisk"}
 _SPELLED = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
-"""Where kube-apiserver calls a field otherwise than the API does."""
+"""Fields that kube-apiserver's errors name differently."""
 
 
-def _empty_dir(source: JsonObject, at: str) -> list[Cause]:
+def _empty_dir(source: JsonObject, at: str) -> list[FieldCause]:
     if amount(source.get("sizeLimit") or "0") >= 0:
         return []
     return [forbidden_field(f"{at}.sizeLimit", "SizeLimit field must be a valid resource quantity")]
 
 
-def _git_repo(source: JsonObject, at: str) -> list[Cause]:
+def _git_repo(source: JsonObject, at: str) -> list[FieldCause]:
     found = needed("repository")(source, at)
     return found + descending_problems(source.get("directory") or "", f"{at}.directory")
 
 
-def _iscsi(source: JsonObject, at: str) -> list[Cause]:
+def _iscsi(source: JsonObject, at: str) -> list[FieldCause]:
     found = needed("targetPortal", "iqn")(source, at)
     if source.get("iqn"):
         found += initiator_problems(source["iqn"], f"{at}.iqn", _INITIATOR)
@@ -272,26 +280,26 @@ def _iscsi(source: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _portal_problems(volume: JsonObject, at: str) -> list[Cause]:
+def _portal_problems(volume: JsonObject, at: str) -> list[FieldCause]:
     source, name = volume["iscsi"], volume.get("name") or ""
     portal = f"{name}:{source.get('targetPortal') or ''}"
     if source.get("initiatorName") is None or len(portal) <= 64:
         return []
-    why = (
+    detail = (
         "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if "
         "iscsi.initiatorName is specified."
     )
-    return [bad_value(f"{at}.name", name, why)]
+    return [bad_value(f"{at}.name", name, detail)]
 
 
-def _cinder(source: JsonObject, at: str) -> list[Cause]:
+def _cinder(source: JsonObject, at: str) -> list[FieldCause]:
     found = needed("volumeID")(source, at)
     if source.get("secretRef") is not None:
         found += needed("name")(source["secretRef"], f"{at}.secretRef")
     return found
 
 
-def _storage_os(source: JsonObject, at: str) -> list[Cause]:
+def _storage_os(source: JsonObject, at: str) -> list[FieldCause]:
     found = required_name(source.get("volumeName"), f"{at}.volumeName", dns_label)
     found += optional_name(source.get("volumeNamespace"), f"{at}.volumeNamespace", dns_label)
     if source.get("secretRef") is not None:
@@ -299,7 +307,7 @@ def _storage_os(source: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _csi(source: JsonObject, at: str) -> list[Cause]:
+def _csi(source: JsonObject, at: str) -> list[FieldCause]:
     found = driver_name_problems(source.get("driver") or "", f"{at}.driver")
     secret = source.get("nodePublishSecretRef")
     if secret is not None:
@@ -311,14 +319,14 @@ def _csi(source: JsonObject, at: str) -> list[Cause]:
     return found
 
 
-def _ephemeral(source: JsonObject, at: str) -> list[Cause]:
+def _ephemeral(source: JsonObject, at: str) -> list[FieldCause]:
     template = source.get("volumeClaimTemplate")
     if template is None:
         return [required(f"{at}.volumeClaimTemplate")]
     return claim_template_problems(template, f"{at}.volumeClaimTemplate")
 
 
-def _image(source: JsonObject, at: str) -> list[Cause]:
+def _image(source: JsonObject, at: str) -> list[FieldCause]:
     return required_choice(source.get("pullPolicy"), f"{at}.pullPolicy", PULL_POLICIES)
 
 
@@ -347,4 +355,4 @@ _ORDER = (
 _RULES: dict[str, Rule] = {
     kind: _OWN_RULES[kind] if kind in _OWN_RULES else source_rule(kind, "") for kind in _ORDER
 }
-"""Every kind of volume, in the order in which they are looked at."""
+"""The rules of every volume source, in the order of validation."""

@@ -1,6 +1,6 @@
-"""What the author of a pod, or of a template, should know although it is not refused.
+"""Warnings about pods and templates.
 
-Among it: files of one volume whose paths are in each other's way.
+They include files of one volume whose paths conflict.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from bayplan.embedded.apiserver.validation.selectors import (
 
 _OVER = "overlapping paths"
 _COMPARED_PATHS = 256
-"""Files of a volume that are compared with each other: it is advice, and each costs all others."""
+"""Limit of files of a volume that are compared with each other."""
 
 
 class _File(NamedTuple):
@@ -41,7 +41,7 @@ class _File(NamedTuple):
 
 
 def overlap_warnings(volumes: list[JsonObject]) -> list[str]:
-    """What to tell of volumes that put one file over another."""
+    """Return the warnings about volumes whose files overlap."""
     found: list[str] = []
     for volume in volumes:
         name = quoted(volume.get("name") or "")
@@ -56,7 +56,7 @@ def overlap_warnings(volumes: list[JsonObject]) -> list[str]:
 
 
 def _described(volume: JsonObject) -> dict[str, str]:
-    """What of a volume is made of files by name, and how it is called."""
+    """Return the files of a volume by name, and how it is called."""
     found = {}
     if (source := volume.get("configMap")) is not None:
         found["configMap"] = f"ConfigMap {quoted(source.get('name') or '')}"
@@ -133,7 +133,7 @@ _BYTES = ("memory", "ephemeral-storage")
 
 
 def name_warnings(pod: JsonObject) -> list[str]:
-    """What to tell of a pod's name, and of annotations that it should not have any more."""
+    """Return the warnings about a pod's name and deprecated annotations."""
     meta = pod["metadata"]
     annotations = meta.get("annotations") or {}
     found = _armor_warnings(pod["spec"], annotations) if annotations else []
@@ -148,7 +148,7 @@ def name_warnings(pod: JsonObject) -> list[str]:
 
 
 def _armor_warnings(spec: JsonObject, annotations: JsonObject) -> list[str]:
-    """Annotations that have become fields, or that say nothing as they are."""
+    """Return the warnings about AppArmor annotations."""
     if (spec.get("os") or {}).get("name") == "windows":
         return []
     found = []
@@ -161,7 +161,7 @@ def _armor_warnings(spec: JsonObject, annotations: JsonObject) -> list[str]:
 
 
 def template_warnings(template: JsonObject, at: str) -> list[str]:
-    """What to tell the author of a template of pods."""
+    """Return the warnings about a pod template."""
     spec, meta = template.get("spec") or {}, template.get("metadata") or {}
     found = spec_warnings(spec, meta, at)
     annotations = meta.get("annotations") or {}
@@ -169,20 +169,20 @@ def template_warnings(template: JsonObject, at: str) -> list[str]:
     for one, _ in containers_of(spec, ""):
         key = f"{APP_ARMOR}{one.get('name')}"
         own = (one.get("securityContext") or {}).get("appArmorProfile")
-        told = whole is not None and whole == annotated_profile(annotations.get(key))
-        if key in annotations and own is None and not told:
+        same = whole is not None and whole == annotated_profile(annotations.get(key))
+        if key in annotations and own is None and not same:
             found.append(f"{at}.metadata.annotations[{key}]: {_APP_ARMOR}")
     return found
 
 
 def spec_warnings(spec: JsonObject, meta: JsonObject, base: str = "") -> list[str]:
-    """What to tell of a spec and its metadata, which stand below `base`."""
+    """Return the warnings about a spec and its metadata below `base`."""
     inside = f"{base}." if base else ""
     at, annotations = f"{inside}spec", meta.get("annotations") or {}
     found = [*_label_warnings(spec, at), *_spread_warnings(spec, at)]
-    for key, said in _OLD_ANNOTATIONS.items():
+    for key, message in _OLD_ANNOTATIONS.items():
         if key in annotations:
-            found.append(f"{inside}metadata.annotations[{key}]: {said}")
+            found.append(f"{inside}metadata.annotations[{key}]: {message}")
     found += _volume_warnings(spec, at)
     found += overlap_warnings(spec.get("volumes") or [])
     found += _list_warnings(spec, at)
@@ -192,15 +192,15 @@ def spec_warnings(spec: JsonObject, meta: JsonObject, base: str = "") -> list[st
         found += _container_warnings(container, place)
     found += _port_warnings(spec, at)
     if (spec.get("terminationGracePeriodSeconds") or 0) < 0:
-        why = "must be >= 0; negative values are invalid and will be treated as 1"
-        found.append(f"{at}.terminationGracePeriodSeconds: {why}")
+        detail = "must be >= 0; negative values are invalid and will be treated as 1"
+        found.append(f"{at}.terminationGracePeriodSeconds: {detail}")
     return [*found, *_affinity_warnings(spec, at), *_address_warnings(spec, at)]
 
 
 def _label_warnings(spec: JsonObject, at: str) -> Iterator[str]:
     for key in spec.get("nodeSelector") or {}:
-        if said := label_deprecation(key):
-            yield f"{at}.nodeSelector[{key}]: {said}"
+        if message := label_deprecation(key):
+            yield f"{at}.nodeSelector[{key}]: {message}"
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     place = f"{at}.affinity.nodeAffinity"
     for index, term in enumerate((affinity.get(REQUIRED) or {}).get("nodeSelectorTerms") or ()):
@@ -212,15 +212,15 @@ def _label_warnings(spec: JsonObject, at: str) -> Iterator[str]:
         yield from expression_deprecations(wanted, field)
         for number, one in enumerate(wanted):
             for where, value in enumerate(one.get("values") or ()):
-                for why in label_value(value):
-                    yield f"{field}[{number}].values[{where}]: {value} is invalid, {why}"
+                for detail in label_value(value):
+                    yield f"{field}[{number}].values[{where}]: {value} is invalid, {detail}"
 
 
 def _spread_warnings(spec: JsonObject, at: str) -> Iterator[str]:
     for index, one in enumerate(spec.get("topologySpreadConstraints") or ()):
         place, key = f"{at}.topologySpreadConstraints[{index}]", one.get("topologyKey") or ""
-        if said := label_deprecation(key):
-            yield f"{place}.topologyKey: {key} is {said}"
+        if message := label_deprecation(key):
+            yield f"{place}.topologyKey: {key} is {message}"
         if one.get("labelSelector") is None:
             yield f"{place}.labelSelector: {_NOBODY}"
 
@@ -229,10 +229,10 @@ def _volume_warnings(spec: JsonObject, at: str) -> list[str]:
     found: list[str] = []
     for index, volume in enumerate(spec.get("volumes") or ()):
         place = f"{at}.volumes[{index}]"
-        for kind, said in _OLD_VOLUMES.items():
+        for kind, message in _OLD_VOLUMES.items():
             if volume.get(kind) is not None:
                 shown = "storageOS" if kind == "storageos" else kind
-                found.append(f"{place}.{shown}: {said}")
+                found.append(f"{place}.{shown}: {message}")
         template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
         if template is not None:
             field = f"{place}.ephemeral.volumeClaimTemplate.spec"
@@ -292,8 +292,8 @@ def _container_warnings(container: JsonObject, at: str) -> list[str]:
     for index, variable in enumerate(container.get("env") or ()):
         name = variable.get("name") or ""
         if name in seen and _hides(variable, f"$({name})"):
-            why = f"hides previous definition of {quoted(name)}"
-            found.append(f"{at}.env[{index}]: {why}, which may be dropped when using apply")
+            detail = f"hides previous definition of {quoted(name)}"
+            found.append(f"{at}.env[{index}]: {detail}, which may be dropped when using apply")
         seen.add(name)
     return found
 
@@ -304,7 +304,7 @@ def _hides(variable: JsonObject, reference: str) -> bool:
 
 
 _COMPARED = 8
-"""Ports of one number that others are compared with: it is advice, and each costs all others."""
+"""Limit of ports of one number that are compared with each other."""
 
 
 class _Port(NamedTuple):
@@ -334,12 +334,12 @@ def _port_warnings(spec: JsonObject, at: str) -> list[str]:
 
 
 def _shown_port(port: JsonObject) -> str:
-    """A port as Go prints a struct."""
+    """Return a port as Go prints a struct."""
     fields = {"Name": "name", "HostPort": "hostPort", "ContainerPort": "containerPort"}
     fields |= {"Protocol": "protocol", "HostIP": "hostIP"}
     zeros = {"HostPort": 0, "ContainerPort": 0}
-    said = [f"{go}:{port.get(name) or zeros.get(go, '')}" for go, name in fields.items()]
-    return "{" + " ".join(said) + "}"
+    fields_shown = [f"{go}:{port.get(name) or zeros.get(go, '')}" for go, name in fields.items()]
+    return "{" + " ".join(fields_shown) + "}"
 
 
 def _clash(one: _Port, other: _Port) -> str:
@@ -358,9 +358,9 @@ def _name_warnings(names: list[tuple[str, str]]) -> list[str]:
     for name, at in names:
         if name and name in first:
             other = first[name]
-            why = f"duplicate port name {quoted(name)} with {other}"
+            detail = f"duplicate port name {quoted(name)} with {other}"
             uses = f"services and probes that select ports by name will use {other}"
-            found.append(f"{at}: {why}, {uses}")
+            found.append(f"{at}: {detail}, {uses}")
         first.setdefault(name, at)
     return found
 

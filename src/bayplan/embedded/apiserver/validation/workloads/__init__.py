@@ -1,1 +1,1 @@
-"""What is wrong with workloads: sets of pods, Jobs, and the budgets that protect them."""
+"""Validation of workloads and PodDisruptionBudgets."""

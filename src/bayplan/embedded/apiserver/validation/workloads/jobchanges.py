@@ -1,9 +1,9 @@
-"""What is wrong with a change of a Job: of its spec, most of which stays, and of its status.
+"""Validation of changes of a Job's spec and status.
 
-A status has the indexes of pods that ended, written as `1,3-5,7`.
+A status has the indexes of terminated pods, written as `1,3-5,7`.
 
-A status says how far the Job is, and whoever writes it may not take back what it has said. A rule
-is looked at when what it is about changes, so that an old fault does not stop new progress.
+A status must not take back earlier progress. A rule is applied only when its fields change, so that
+an old problem does not block new progress.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject, clone
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.causes import (
@@ -25,11 +25,11 @@ from bayplan.embedded.apiserver.validation.numbers import negative
 
 
 class IndexesError(ValueError):
-    """Why a text does not say indexes."""
+    """Why a string is no list of indexes."""
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes a text says; IndexesError if it says none, or such as there are not."""
+    """Return the number of indexes in a string; IndexesError if it is invalid."""
     total, last = 0, None
     for first, end in _intervals(text, completions):
         if last is not None and last >= first:
@@ -39,7 +39,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def overlap(one: str, other: str, completions: int) -> int | None:
-    """The first index that two texts both say; what cannot be read of them is left out."""
+    """Return the first index that is in both strings, or None; invalid parts are skipped."""
     left = sorted(_readable(one, completions))
     right = sorted(_readable(other, completions))
     at = 0
@@ -88,8 +88,8 @@ _COUNTS = ("active", "succeeded", "failed", "ready", "terminating")
 _ENDS = ("Failed", "Complete", "FailureTarget")
 
 
-def job_status_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What is wrong with a change of a Job's status."""
+def job_status_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a Job's status."""
     status = new.get("status") or {}
     return [
         *negative(status, _COUNTS, "status"),
@@ -102,8 +102,8 @@ def job_status_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
     ]
 
 
-def _uncounted_problems(status: JsonObject) -> list[Cause]:
-    found: list[Cause] = []
+def _uncounted_problems(status: JsonObject) -> list[FieldCause]:
+    found: list[FieldCause] = []
     seen: set[str] = set()
     uncounted = status.get("uncountedTerminatedPods") or {}
     for name in ("succeeded", "failed"):
@@ -118,7 +118,7 @@ def _uncounted_problems(status: JsonObject) -> list[Cause]:
 
 
 def is_true(job: JsonObject, condition: str) -> bool:
-    """Whether a Job has a condition."""
+    """Return whether a Job has a condition."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
 
@@ -128,7 +128,7 @@ def _is_finished(job: JsonObject) -> bool:
 
 
 def _changed(new: JsonObject, old: JsonObject, *names: str) -> bool:
-    """Whether a condition (capital letter) or a field of the status is not as it was."""
+    """Return whether a condition (capital letter) or a field of the status changed."""
     after, before = new.get("status") or {}, old.get("status") or {}
     return any(
         is_true(new, name) != is_true(old, name)
@@ -138,8 +138,8 @@ def _changed(new: JsonObject, old: JsonObject, *names: str) -> bool:
     )
 
 
-def _condition_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    return [bad_value("status.conditions", OMITTED, why) for why in _contradictions(new, old)]
+def _condition_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    return [bad_value("status.conditions", OMITTED, detail) for detail in _contradictions(new, old)]
 
 
 def _contradictions(new: JsonObject, old: JsonObject) -> Iterator[str]:
@@ -161,14 +161,14 @@ def _contradictions(new: JsonObject, old: JsonObject) -> Iterator[str]:
         yield "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
 
 
-def _time_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
+def _time_problems(new: JsonObject, old: JsonObject) -> Iterator[FieldCause]:
     status = new.get("status") or {}
     ended, start = status.get("completionTime"), status.get("startTime")
     complete, field = is_true(new, "Complete"), "status.completionTime"
     if _changed(new, old, "Complete", "completionTime"):
         if ended is not None and not complete:
-            why = "cannot set completionTime when there is no Complete=True condition"
-            yield bad_value(field, ended, why)
+            detail = "cannot set completionTime when there is no Complete=True condition"
+            yield bad_value(field, ended, detail)
         if ended is None and complete:
             yield required(field, "completionTime is required for Complete jobs")
     if _changed(new, old, "startTime", "completionTime") and start and ended and ended < start:
@@ -183,7 +183,7 @@ def _finish_changed(new: JsonObject, old: JsonObject, field: str) -> bool:
     return _is_finished(new) != _is_finished(old) or _changed(new, old, field)
 
 
-def _pod_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
+def _pod_problems(new: JsonObject, old: JsonObject) -> Iterator[FieldCause]:
     status, finished = new.get("status") or {}, _is_finished(new)
     active, ready = status.get("active") or 0, status.get("ready") or 0
     terminating = status.get("terminating") or 0
@@ -199,13 +199,13 @@ def _pod_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
         field = "status.uncountedTerminatedPods"
         yield bad_value(field, shown, "must be empty for finished job")
     if terminating > 0 and finished and _finish_changed(new, old, "terminating"):
-        why = "terminating>0 is invalid for finished job"
-        yield bad_value("status.terminating", terminating, why)
+        detail = "terminating>0 is invalid for finished job"
+        yield bad_value("status.terminating", terminating, detail)
     if ready > active and _changed(new, old, "ready", "active"):
         yield bad_value("status.ready", ready, "cannot set more ready pods than active")
 
 
-def _index_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
+def _index_problems(new: JsonObject, old: JsonObject) -> Iterator[FieldCause]:
     status, spec = new.get("status") or {}, new["spec"]
     completed, failed = status.get("completedIndexes") or "", status.get("failedIndexes")
     indexed, limited = spec.get("completionMode") == "Indexed", spec.get("backoffLimitPerIndex")
@@ -214,19 +214,19 @@ def _index_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
     if _changed(new, old, "failedIndexes") and limited is not None and failed is not None:
         yield from _format_problems(spec, "failedIndexes", failed)
     if completed and not indexed and _changed(new, old, "completedIndexes"):
-        why = "cannot set non-empty completedIndexes when non-indexed completion mode"
-        yield bad_value("status.completedIndexes", completed, why)
+        detail = "cannot set non-empty completedIndexes when non-indexed completion mode"
+        yield bad_value("status.completedIndexes", completed, detail)
     if failed is not None and limited is None and _changed(new, old, "failedIndexes"):
-        why = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-        yield bad_value("status.failedIndexes", failed, why)
+        detail = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+        yield bad_value("status.failedIndexes", failed, detail)
     if failed and _changed(new, old, "failedIndexes", "completedIndexes"):
         both = overlap(completed, failed, spec.get("completions") or 0)
         if both is not None:
-            why = f"failedIndexes and completedIndexes overlap at index: {both}"
-            yield bad_value("status.failedIndexes", failed, why)
+            detail = f"failedIndexes and completedIndexes overlap at index: {both}"
+            yield bad_value("status.failedIndexes", failed, detail)
 
 
-def _format_problems(spec: JsonObject, name: str, indexes: str) -> Iterator[Cause]:
+def _format_problems(spec: JsonObject, name: str, indexes: str) -> Iterator[FieldCause]:
     if spec.get("completions") is None:
         return
     try:
@@ -235,12 +235,12 @@ def _format_problems(spec: JsonObject, name: str, indexes: str) -> Iterator[Caus
         yield bad_value(f"status.{name}", indexes, f"error parsing {name}: {error}")
 
 
-def _step_back_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
-    """What a status must not take back."""
+def _step_back_problems(new: JsonObject, old: JsonObject) -> Iterator[FieldCause]:
+    """Return what a status takes back."""
     for end in _ENDS:
         if is_true(old, end) and not is_true(new, end):
-            why = f"cannot disable the terminal {end}=True condition"
-            yield bad_value("status.conditions", OMITTED, why)
+            detail = f"cannot disable the terminal {end}=True condition"
+            yield bad_value("status.conditions", OMITTED, detail)
     yield from _counter_problems(new, old)
     after, before = new.get("status") or {}, old.get("status") or {}
     ended, start = after.get("completionTime"), after.get("startTime")
@@ -248,21 +248,21 @@ def _step_back_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
         yield immutable("status.completionTime", ended)
     resuming = is_true(old, "Suspended") and not is_true(new, "Suspended")
     if before.get("startTime") not in (None, start) and not (resuming or _is_suspended(new)):
-        why = "field is immutable for unsuspended job once set"
-        yield bad_value("status.startTime", start, why)
+        detail = "field is immutable for unsuspended job once set"
+        yield bad_value("status.startTime", start, detail)
     if is_true(old, "SuccessCriteriaMet") and not is_true(new, "SuccessCriteriaMet"):
-        why = "cannot disable the SuccessCriteriaMet=True condition"
-        yield bad_value("status.conditions", OMITTED, why)
+        detail = "cannot disable the SuccessCriteriaMet=True condition"
+        yield bad_value("status.conditions", OMITTED, detail)
     if is_true(old, "Complete") and _changed(new, old, "SuccessCriteriaMet"):
-        why = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        yield bad_value("status.conditions", OMITTED, why)
+        detail = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
+        yield bad_value("status.conditions", OMITTED, detail)
 
 
 def _is_suspended(job: JsonObject) -> bool:
     return bool(job["spec"].get("suspend"))
 
 
-def _counter_problems(new: JsonObject, old: JsonObject) -> Iterator[Cause]:
+def _counter_problems(new: JsonObject, old: JsonObject) -> Iterator[FieldCause]:
     spec, after, before = new["spec"], new.get("status") or {}, old.get("status") or {}
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get(
         "parallelism"
@@ -284,8 +284,8 @@ _INTERNAL = {"podFailurePolicy": "batch.PodFailurePolicy", "successPolicy": "bat
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
 
-def job_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What is wrong with a change of a Job's spec."""
+def job_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a Job's spec."""
     after, before = new["spec"], old["spec"]
     found = _completion_problems(after, before)
     if after.get("selector") != before.get("selector"):
@@ -302,7 +302,7 @@ def _shown(name: str, value: JsonObject | None) -> JsonObject | None:
     return internal_form(value, _INTERNAL[name]) if value and name in _INTERNAL else value
 
 
-def _completion_problems(after: JsonObject, before: JsonObject) -> list[Cause]:
+def _completion_problems(after: JsonObject, before: JsonObject) -> list[FieldCause]:
     completions = after.get("completions")
     if completions == before.get("completions"):
         return []
@@ -310,12 +310,12 @@ def _completion_problems(after: JsonObject, before: JsonObject) -> list[Cause]:
         return [immutable("spec.completions", completions)]
     if completions is None or completions == after.get("parallelism"):
         return []
-    why = "can only be modified in tandem with spec.parallelism"
-    return [bad_value("spec.completions", completions, why)]
+    detail = "can only be modified in tandem with spec.parallelism"
+    return [bad_value("spec.completions", completions, detail)]
 
 
-def _template_change_problems(after: JsonObject, old: JsonObject) -> list[Cause]:
-    """A template changes only while its Job is suspended, and then only where pods may go."""
+def _template_change_problems(after: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Allow changes of scheduling fields in the template of a suspended Job."""
     before, template = clone(old["spec"]["template"]), after["template"]
     if not _may_redirect(old):
         same, field = template == before, "spec.template"
@@ -330,14 +330,14 @@ def _template_change_problems(after: JsonObject, old: JsonObject) -> list[Cause]
 
 
 def _may_redirect(job: JsonObject) -> bool:
-    """Whether a Job is suspended, and no pod of it has been made or is left."""
+    """Return whether a Job is suspended and has no pods."""
     status = job.get("status") or {}
     resting = status.get("startTime") is None or is_true(job, "Suspended")
     return bool(job["spec"].get("suspend")) and resting and not status.get("active")
 
 
 def _take_directives(expected: JsonObject, pod: JsonObject) -> None:
-    """Where pods may go can change: selectors, tolerations, gates and node affinity."""
+    """Copy the fields that may change: selectors, tolerations, gates and node affinity."""
     for name in _DIRECTIVES:
         _set(expected, name, pod.get(name))
     affinity = dict(expected.get("affinity") or {})

@@ -1,14 +1,12 @@
-"""What is wrong with workloads that keep pods running, and with PodDisruptionBudgets.
+"""Validation of Deployments, ReplicaSets, DaemonSets, StatefulSets and PodDisruptionBudgets.
 
-Deployments, ReplicaSets, ReplicationControllers, DaemonSets and StatefulSets, and their changes.
-
-They share a selector, a template that it must match, and a way to roll out changes; each has its
-own words where Kubernetes has.
+They share a selector, a template that it must match, and an update strategy; messages differ where
+Kubernetes' do.
 """
 
 from __future__ import annotations
 
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.jsontypes import JsonObject
 from bayplan.embedded.apiserver.schema.internal import internal_form
 from bayplan.embedded.apiserver.validation.causes import (
@@ -35,8 +33,8 @@ from bayplan.embedded.apiserver.validation.workloads.templates import (
 )
 
 
-def deployment_problems(deployment: JsonObject) -> list[Cause]:
-    """What is wrong with a Deployment."""
+def deployment_problems(deployment: JsonObject) -> list[FieldCause]:
+    """Return the problems of a Deployment."""
     spec = deployment["spec"]
     return [
         *negative(spec, ["replicas"], "spec"),
@@ -47,15 +45,15 @@ def deployment_problems(deployment: JsonObject) -> list[Cause]:
     ]
 
 
-def replica_set_problems(replica_set: JsonObject) -> list[Cause]:
-    """What is wrong with a ReplicaSet."""
+def replica_set_problems(replica_set: JsonObject) -> list[FieldCause]:
+    """Return the problems of a ReplicaSet."""
     spec = replica_set["spec"]
     counts = negative(spec, ("replicas", "minReadySeconds"), "spec")
     return [*counts, *_selected_template_problems(spec, "deployment")]
 
 
-def controller_problems(controller: JsonObject) -> list[Cause]:
-    """What is wrong with a ReplicationController, whose selector is a map of labels."""
+def controller_problems(controller: JsonObject) -> list[FieldCause]:
+    """Return the problems of a ReplicationController, whose selector is a map of labels."""
     spec = controller["spec"]
     selector, template = spec.get("selector") or {}, spec.get("template")
     found = negative(spec, ("minReadySeconds", "replicas"), "spec")
@@ -67,7 +65,7 @@ def controller_problems(controller: JsonObject) -> list[Cause]:
     return found + staying_template_problems(template, "spec.template", "ReplicationController")
 
 
-def _selected_template_problems(spec: JsonObject, kind: str) -> list[Cause]:
+def _selected_template_problems(spec: JsonObject, kind: str) -> list[FieldCause]:
     selector, template = spec.get("selector"), spec["template"]
     found = required_selector_problems(selector, kind)
     if selector_problems(selector, "spec.selector"):
@@ -76,8 +74,8 @@ def _selected_template_problems(spec: JsonObject, kind: str) -> list[Cause]:
     return found + staying_template_problems(template, "spec.template", "ReplicaSet")
 
 
-def required_selector_problems(selector: JsonObject | None, kind: str) -> list[Cause]:
-    """What is wrong with the selector of a workload, which must have one and not the empty one."""
+def required_selector_problems(selector: JsonObject | None, kind: str) -> list[FieldCause]:
+    """Return the problems of a workload's selector, which must not be empty."""
     if selector is None:
         return [required("spec.selector")]
     found = selector_problems(selector, "spec.selector")
@@ -86,53 +84,53 @@ def required_selector_problems(selector: JsonObject | None, kind: str) -> list[C
     return found
 
 
-def _deployment_strategy_problems(strategy: JsonObject, field: str) -> list[Cause]:
+def _deployment_strategy_problems(strategy: JsonObject, field: str) -> list[FieldCause]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind == "Recreate":
-        why = "may not be specified when strategy `type` is 'Recreate'"
-        return [] if rolling is None else [forbidden_field(f"{field}.rollingUpdate", why)]
+        detail = "may not be specified when strategy `type` is 'Recreate'"
+        return [] if rolling is None else [forbidden_field(f"{field}.rollingUpdate", detail)]
     if kind != "RollingUpdate":
         shown = internal_form(strategy, "apps.DeploymentStrategy")
         return [not_supported(field, shown, ("Recreate", "RollingUpdate"))]
     return _rolling_deployment_problems(rolling or {}, f"{field}.rollingUpdate")
 
 
-def _rolling_deployment_problems(rolling: JsonObject, field: str) -> list[Cause]:
+def _rolling_deployment_problems(rolling: JsonObject, field: str) -> list[FieldCause]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     found = int_or_percent_problems(unavailable, f"{field}.maxUnavailable")
     found += int_or_percent_problems(surge, f"{field}.maxSurge")
     if int_or_percent(unavailable) == 0 and int_or_percent(surge) == 0:
-        why = "may not be 0 when `maxSurge` is 0"
-        found.append(bad_value(f"{field}.maxUnavailable", unavailable, why))
+        detail = "may not be 0 when `maxSurge` is 0"
+        found.append(bad_value(f"{field}.maxUnavailable", unavailable, detail))
     return found + over_hundred_percent(unavailable, f"{field}.maxUnavailable")
 
 
-def _deadline_problems(spec: JsonObject) -> list[Cause]:
+def _deadline_problems(spec: JsonObject) -> list[FieldCause]:
     found = negative(spec, ["progressDeadlineSeconds"], "spec")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
-        why = "must be greater than minReadySeconds"
-        found.append(bad_value("spec.progressDeadlineSeconds", deadline, why))
+        detail = "must be greater than minReadySeconds"
+        found.append(bad_value("spec.progressDeadlineSeconds", deadline, detail))
     return found
 
 
-def daemon_set_problems(daemon_set: JsonObject) -> list[Cause]:
-    """What is wrong with a DaemonSet."""
+def daemon_set_problems(daemon_set: JsonObject) -> list[FieldCause]:
+    """Return the problems of a DaemonSet."""
     spec = daemon_set["spec"]
     selector, template = spec.get("selector"), spec["template"]
     found = selector_problems(selector, "spec.selector")
     if not found:
         found = mismatched_labels(selector, template, "spec.template")
     if selector is not None and is_empty(selector):
-        why = "empty selector is invalid for daemonset"
-        found.append(bad_value("spec.selector", selector, why))
+        detail = "empty selector is invalid for daemonset"
+        found.append(bad_value("spec.selector", selector, detail))
     found += staying_template_problems(template, "spec.template", "DaemonSet")
     found += negative(spec, ["minReadySeconds"], "spec")
     found += _daemon_update_problems(spec["updateStrategy"], "spec.updateStrategy")
     return found + negative(spec, ["revisionHistoryLimit"], "spec")
 
 
-def _daemon_update_problems(strategy: JsonObject, field: str) -> list[Cause]:
+def _daemon_update_problems(strategy: JsonObject, field: str) -> list[FieldCause]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind == "RollingUpdate":
         return _rolling_daemon_problems(rolling or {}, f"{field}.rollingUpdate")
@@ -142,27 +140,27 @@ def _daemon_update_problems(strategy: JsonObject, field: str) -> list[Cause]:
     return [not_supported(field, shown, ("RollingUpdate", "OnDelete"))]
 
 
-def _rolling_daemon_problems(rolling: JsonObject, field: str) -> list[Cause]:
+def _rolling_daemon_problems(rolling: JsonObject, field: str) -> list[FieldCause]:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     places = ((unavailable, f"{field}.maxUnavailable"), (surge, f"{field}.maxSurge"))
     found = [each for value, place in places for each in int_or_percent_problems(value, place)]
     found += [each for value, place in places for each in over_hundred_percent(value, place)]
     if int_or_percent(unavailable) and int_or_percent(surge):
-        why = "may not be set when maxUnavailable is non-zero"
-        found.append(bad_value(f"{field}.maxSurge", surge, why))
+        detail = "may not be set when maxUnavailable is non-zero"
+        found.append(bad_value(f"{field}.maxSurge", surge, detail))
     if not int_or_percent(unavailable) and not int_or_percent(surge):
         found.append(required(f"{field}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
     return found
 
 
-def selector_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """A workload's selector stays."""
+def selector_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse a change of a workload's selector."""
     before, after = old["spec"].get("selector"), new["spec"].get("selector")
     return [] if before == after else [immutable("spec.selector", after)]
 
 
-def revision_problems(revision: JsonObject) -> list[Cause]:
-    """What is wrong with a ControllerRevision."""
+def revision_problems(revision: JsonObject) -> list[FieldCause]:
+    """Return the problems of a ControllerRevision."""
     number, found = revision.get("revision") or 0, []
     if number < 0:
         found.append(bad_value("revision", number, NEGATIVE))
@@ -171,8 +169,8 @@ def revision_problems(revision: JsonObject) -> list[Cause]:
     return found
 
 
-def revision_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """What a ControllerRevision keeps is never changed."""
+def revision_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Refuse a change of a ControllerRevision's data."""
     before, after = old.get("data"), new.get("data")
     return [] if before == after else [immutable("data", after)]
 
@@ -190,8 +188,8 @@ _STATEFUL_SET_MAY_CHANGE = frozenset(
 )
 
 
-def stateful_set_problems(stateful_set: JsonObject) -> list[Cause]:
-    """What is wrong with a StatefulSet, new or old."""
+def stateful_set_problems(stateful_set: JsonObject) -> list[FieldCause]:
+    """Return the problems of a StatefulSet, new or old."""
     spec = stateful_set["spec"]
     found = _management_problems(spec)
     found += _stateful_update_problems(spec["updateStrategy"], "spec.updateStrategy")
@@ -202,10 +200,10 @@ def stateful_set_problems(stateful_set: JsonObject) -> list[Cause]:
     return found + _stateful_template_problems(spec)
 
 
-def new_stateful_set_problems(stateful_set: JsonObject) -> list[Cause]:
-    """What else is wrong with a new StatefulSet: what cannot change is not looked at again."""
+def new_stateful_set_problems(stateful_set: JsonObject) -> list[FieldCause]:
+    """Return the problems of immutable fields of a new StatefulSet."""
     spec = stateful_set["spec"]
-    found: list[Cause] = []
+    found: list[FieldCause] = []
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         where = f"spec.volumeClaimTemplates[{index}].spec"
         found += claim_spec_problems(claim.get("spec") or {}, where)
@@ -214,14 +212,14 @@ def new_stateful_set_problems(stateful_set: JsonObject) -> list[Cause]:
     return found
 
 
-def _management_problems(spec: JsonObject) -> list[Cause]:
+def _management_problems(spec: JsonObject) -> list[FieldCause]:
     policy = spec.get("podManagementPolicy")
     if policy in {"OrderedReady", "Parallel"}:
         return []
     return [bad_value("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")]
 
 
-def _stateful_update_problems(strategy: JsonObject, field: str) -> list[Cause]:
+def _stateful_update_problems(strategy: JsonObject, field: str) -> list[FieldCause]:
     kind, rolling = strategy.get("type"), strategy.get("rollingUpdate")
     if kind == "RollingUpdate":
         return _rolling_stateful_problems(rolling or {}, f"{field}.rollingUpdate")
@@ -231,11 +229,11 @@ def _stateful_update_problems(strategy: JsonObject, field: str) -> list[Cause]:
     if rolling is None:
         return []
     shown = internal_form(rolling, "apps.RollingUpdateStatefulSetStrategy")
-    why = "only allowed for updateStrategy 'RollingUpdate'"
-    return [bad_value(f"{field}.rollingUpdate", shown, why)]
+    detail = "only allowed for updateStrategy 'RollingUpdate'"
+    return [bad_value(f"{field}.rollingUpdate", shown, detail)]
 
 
-def _rolling_stateful_problems(rolling: JsonObject, field: str) -> list[Cause]:
+def _rolling_stateful_problems(rolling: JsonObject, field: str) -> list[FieldCause]:
     found = negative(rolling, ["partition"], field)
     unavailable, where = rolling.get("maxUnavailable"), f"{field}.maxUnavailable"
     if unavailable is None:
@@ -246,7 +244,7 @@ def _rolling_stateful_problems(rolling: JsonObject, field: str) -> list[Cause]:
     return found + over_hundred_percent(unavailable, where)
 
 
-def _retention_problems(policy: JsonObject) -> list[Cause]:
+def _retention_problems(policy: JsonObject) -> list[FieldCause]:
     return [
         not_supported(
             f"spec.persistentVolumeClaimRetentionPolicy.{name}", value, ("Retain", "Delete")
@@ -256,7 +254,7 @@ def _retention_problems(policy: JsonObject) -> list[Cause]:
     ]
 
 
-def _stateful_template_problems(spec: JsonObject) -> list[Cause]:
+def _stateful_template_problems(spec: JsonObject) -> list[FieldCause]:
     selector = spec.get("selector")
     if selector_problems(selector, "spec.selector"):
         return [bad_value("spec.selector", selector, "")]
@@ -266,7 +264,7 @@ def _stateful_template_problems(spec: JsonObject) -> list[Cause]:
 
 
 def _as_pods_will_be(spec: JsonObject) -> JsonObject:
-    """The template with what the controller will set: the claims' volumes, and no host names."""
+    """Return the template as the controller completes it, with the claims' volumes."""
     template: JsonObject = spec["template"]
     pod = {
         name: value
@@ -284,18 +282,18 @@ def _as_pods_will_be(spec: JsonObject) -> JsonObject:
     return {**template, "spec": pod}
 
 
-def stateful_set_change_problems(new: JsonObject, old: JsonObject) -> list[Cause]:
-    """Most of a StatefulSet stays as it was made."""
+def stateful_set_change_problems(new: JsonObject, old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a change of a StatefulSet: immutable fields."""
     before, after = old["spec"], new["spec"]
     changed = (name for name in {*before, *after} if before.get(name) != after.get(name))
     if all(name in _STATEFUL_SET_MAY_CHANGE for name in changed):
         return []
-    why = (
+    detail = (
         "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
         "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
         "'minReadySeconds' are forbidden"
     )
-    return [forbidden_field("spec", why)]
+    return [forbidden_field("spec", detail)]
 
 
 _AMOUNTS = ("minAvailable", "maxUnavailable")
@@ -303,8 +301,8 @@ _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 
 
-def budget_problems(budget: JsonObject) -> list[Cause]:
-    """What is wrong with a budget."""
+def budget_problems(budget: JsonObject) -> list[FieldCause]:
+    """Return the problems of a budget."""
     spec = budget.get("spec") or {}
     found = _amount_problems(spec)
     found += selector_problems(spec.get("selector"), "spec.selector")
@@ -314,21 +312,21 @@ def budget_problems(budget: JsonObject) -> list[Cause]:
     return found
 
 
-def _amount_problems(spec: JsonObject) -> list[Cause]:
-    said = [(name, spec[name]) for name in _AMOUNTS if spec.get(name) is not None]
-    found: list[Cause] = []
-    if len(said) == len(_AMOUNTS):
+def _amount_problems(spec: JsonObject) -> list[FieldCause]:
+    amounts = [(name, spec[name]) for name in _AMOUNTS if spec.get(name) is not None]
+    found: list[FieldCause] = []
+    if len(amounts) == len(_AMOUNTS):
         shown = internal_form(spec, "policy.PodDisruptionBudgetSpec")
-        why = "minAvailable and maxUnavailable cannot be both set"
-        found.append(bad_value("spec", shown, why))
-    for name, amount in said:
+        detail = "minAvailable and maxUnavailable cannot be both set"
+        found.append(bad_value("spec", shown, detail))
+    for name, amount in amounts:
         found += int_or_percent_problems(amount, f"spec.{name}")
         found += over_hundred_percent(amount, f"spec.{name}")
     return found
 
 
-def budget_status_problems(new: JsonObject, _old: JsonObject) -> list[Cause]:
-    """What is wrong with a budget's status."""
+def budget_status_problems(new: JsonObject, _old: JsonObject) -> list[FieldCause]:
+    """Return the problems of a budget's status."""
     status = new.get("status") or {}
     found = condition_problems(status.get("conditions") or (), "status.conditions")
     return found + negative(status, _COUNTS, "status")

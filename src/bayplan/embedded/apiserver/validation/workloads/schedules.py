@@ -1,4 +1,4 @@
-"""What is wrong with a CronJob's schedule and time zone, in the words of Go's cron parser."""
+"""Validation of a CronJob's schedule and time zone, with the messages of Go's cron parser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from bayplan.base.durations import DurationError, parse_duration
-from bayplan.embedded.apiserver.errors import Cause
+from bayplan.embedded.apiserver.errors import FieldCause
 from bayplan.embedded.apiserver.validation.causes import bad_value, quoted, required
 
 _FIELD = "spec.schedule"
@@ -15,7 +15,7 @@ _NAMED = frozenset(
     ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 )
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+-]{1,14}")
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 _EVERYWHERE = "Etc/UTC"
 
 
@@ -31,11 +31,11 @@ _UNITS = (_Unit(0, 59), _Unit(0, 23), _Unit(1, 31), _Unit(1, 12, _MONTHS), _Unit
 
 
 class _ScheduleError(ValueError):
-    """Why a text is no schedule."""
+    """Why a string is no schedule."""
 
 
-def schedule_problems(schedule: str, before: str, zone: str | None) -> list[Cause]:
-    """What is wrong with a schedule; one that named its zone before may go on to."""
+def schedule_problems(schedule: str, before: str, zone: str | None) -> list[FieldCause]:
+    """Return the problems of a schedule; an existing `TZ=` prefix is accepted."""
     if not schedule:
         return [required(_FIELD)]
     found = []
@@ -46,19 +46,19 @@ def schedule_problems(schedule: str, before: str, zone: str | None) -> list[Caus
     if "TZ" not in schedule:
         return found
     if "TZ" not in before:
-        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        found.append(bad_value(_FIELD, schedule, why))
+        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        found.append(bad_value(_FIELD, schedule, detail))
     elif zone is not None:
-        why = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        found.append(bad_value(_FIELD, schedule, why))
+        detail = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+        found.append(bad_value(_FIELD, schedule, detail))
     return found
 
 
 def _check(schedule: str) -> None:
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, _, schedule = schedule.partition("=")[2].partition(" ")
-        if why := _unknown_zone(zone):
-            raise _ScheduleError(f"provided bad location {zone}: {why}")
+        if detail := _unknown_zone(zone):
+            raise _ScheduleError(f"provided bad location {zone}: {detail}")
         schedule = schedule.strip()
     if schedule.startswith("@"):
         _check_descriptor(schedule)
@@ -83,12 +83,12 @@ def _check_descriptor(text: str) -> None:
     try:
         parse_duration(duration)
     except DurationError as error:
-        why = f"time: invalid duration {quoted(duration)}"
-        raise _ScheduleError(f"failed to parse duration {text}: {why}") from error
+        detail = f"time: invalid duration {quoted(duration)}"
+        raise _ScheduleError(f"failed to parse duration {text}: {detail}") from error
 
 
 def _check_range(text: str, unit: _Unit) -> None:
-    """One of `*`, `3`, `3-7`, `*/5`, `3/5`, `3-7/2`."""
+    """Check one of `*`, `3`, `3-7`, `*/5`, `3/5`, `3-7/2`."""
     bounds, *steps = text.split("/")
     low, *highs = bounds.split("-")
     if low in {"*", "?"}:
@@ -108,16 +108,16 @@ def _check_range(text: str, unit: _Unit) -> None:
 
 def _check_bounds(text: str, unit: _Unit, start: int, end: int, step: int) -> None:
     if start < unit.least:
-        why = f"beginning of range ({start}) below minimum ({unit.least})"
+        detail = f"beginning of range ({start}) below minimum ({unit.least})"
     elif end > unit.most:
-        why = f"end of range ({end}) above maximum ({unit.most})"
+        detail = f"end of range ({end}) above maximum ({unit.most})"
     elif start > end:
-        why = f"beginning of range ({start}) beyond end of range ({end})"
+        detail = f"beginning of range ({start}) beyond end of range ({end})"
     elif step == 0:
-        why = "step of range should be a positive number"
+        detail = "step of range should be a positive number"
     else:
         return
-    raise _ScheduleError(f"{why}: {text}")
+    raise _ScheduleError(f"{detail}: {text}")
 
 
 def _number_or_name(text: str, unit: _Unit) -> int:
@@ -127,18 +127,18 @@ def _number_or_name(text: str, unit: _Unit) -> int:
 
 def _number(text: str) -> int:
     if not re.fullmatch("[+-]?[0-9]+", text):
-        why = f"strconv.Atoi: parsing {quoted(text)}: invalid syntax"
-        raise _ScheduleError(f"failed to parse int from {text}: {why}")
-    if len(text) > _MOST_DIGITS:
-        why = f"strconv.Atoi: parsing {quoted(text)}: value out of range"
-        raise _ScheduleError(f"failed to parse int from {text}: {why}")
+        detail = f"strconv.Atoi: parsing {quoted(text)}: invalid syntax"
+        raise _ScheduleError(f"failed to parse int from {text}: {detail}")
+    if len(text) > _MAX_DIGITS:
+        detail = f"strconv.Atoi: parsing {quoted(text)}: value out of range"
+        raise _ScheduleError(f"failed to parse int from {text}: {detail}")
     if int(text) < 0:
         raise _ScheduleError(f"negative number ({int(text)}) not allowed: {text}")
     return int(text)
 
 
-def time_zone_problems(zone: str | None) -> list[Cause]:
-    """What is wrong with a time zone, if there is one."""
+def time_zone_problems(zone: str | None) -> list[FieldCause]:
+    """Return the problems of a time zone."""
     if zone is None:
         return []
     if not zone:
@@ -147,10 +147,12 @@ def time_zone_problems(zone: str | None) -> list[Cause]:
         if part in {".", ".."} or part.startswith("-") or not _ZONE_PART.fullmatch(part):
             return [bad_value("spec.timeZone", zone, f"unknown time zone {zone}")]
     if zone.lower() == "local":
-        why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        return [bad_value("spec.timeZone", zone, why)]
-    why = _unknown_zone(zone)
-    return [bad_value("spec.timeZone", zone, why)] if why else []
+        detail = (
+            "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        )
+        return [bad_value("spec.timeZone", zone, detail)]
+    detail = _unknown_zone(zone)
+    return [bad_value("spec.timeZone", zone, detail)] if detail else []
 
 
 def _unknown_zone(zone: str) -> str:
@@ -158,7 +160,7 @@ def _unknown_zone(zone: str) -> str:
 
 
 def _knows(zone: str) -> bool:
-    """Whether there is such a zone, as far as this machine knows any."""
+    """Return whether this machine has the time zone."""
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):

@@ -1,1 +1,0 @@
-"""NodeAffinity: the nodes that a pod may, or would rather, go to."""

@@ -1,0 +1,1 @@
+"""Reports of simulations: an HTML page, JSON and CSV."""

@@ -1,1 +1,0 @@
-"""Many runs of clusters in virtual time: variants, seeds, processes, and what comes of them."""

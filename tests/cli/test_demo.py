@@ -167,13 +167,18 @@ def test_it_can_be_ended_at_any_time_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
-def test_commands_are_told_as_they_can_be_typed(tmp_path: Path) -> None:
-    ours = tmp_path / "bayplan"
+def test_commands_are_shown_as_they_can_be_typed(tmp_path: Path) -> None:
+    ours, beside = tmp_path / "bayplan", tmp_path / "beside"
     ours.touch(mode=0o755)
-    assert typed("bayplan volumes", str(ours), path="/nowhere") == f"{ours} volumes"
-    assert typed("bayplan volumes", ".venv/bin/bayplan", "/nowhere") == ".venv/bin/bayplan volumes"
-    assert typed("bayplan volumes", str(ours), path=str(tmp_path)) == "bayplan volumes"
-    assert typed("kubectl get pods", str(ours), path="/nowhere") == "kubectl get pods"
+
+    def shown(line: str, called: str, path: str = "/nowhere") -> str:
+        return typed(line, called, path, beside)
+
+    assert shown("bayplan volumes", str(ours)) == f"{ours} volumes"
+    assert shown("bayplan volumes", ".venv/bin/bayplan") == ".venv/bin/bayplan volumes"
+    assert shown("bayplan volumes", f"{beside}/bin/bayplan") == "bin/bayplan volumes"
+    assert shown("bayplan volumes", str(ours), str(tmp_path)) == "bayplan volumes"
+    assert shown("kubectl get pods", str(ours)) == "kubectl get pods"
 
 
 def test_what_a_script_started_deaf_to_ctrl_c_can_be_ended(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ delays, one for every change.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 import time
@@ -159,16 +158,18 @@ def result_blocks(result: StoryResult) -> list[RenderableType]:
     return blocks
 
 
-def typed(line: str, called: str = "", path: str | None = None) -> str:
-    """Return a command line that works here: `make demo` uses a virtual environment that is not on
-    the PATH.
+def typed(line: str, called: str = "", path: str | None = None, folder: Path | None = None) -> str:
+    """Return a command line that works in a folder, by default the current one: `make demo` uses a
+    virtual environment that is not on the PATH.
     """
     program, _, rest = line.partition(" ")
     called = called or sys.argv[0]
     if program != "bayplan" or Path(called).name != program or which(program, path=path):
         return line
-    here = min(os.path.relpath(called), str(Path(called).absolute()), key=len)
-    return f"{shlex.quote(here)} {rest}"
+    folder = folder or Path.cwd()
+    there = folder / called
+    here = there.relative_to(folder) if there.is_relative_to(folder) else there
+    return f"{shlex.quote(str(here))} {rest}"
 
 
 def all_gates(result: Sequence[StoryResult]) -> list[RenderableType]:

@@ -71,9 +71,9 @@ export function groupName(scene: Pick<Scene, "store">, area: GroupArea): string 
 function groupSize(scene: Scene, area: GroupArea): string {
   const group = scene.store.tables.groups.get(area.group);
   if (group === undefined) return plural(area.bays.length, "node");
-  const bounds = group.max === null ? "" : ` of ${group.min ?? 0}–${group.max}`;
+  const limits = group.max === null ? "" : `, min ${group.min ?? 0}, max ${group.max}`;
   const target = group.target === group.size ? "" : ` → ${group.target}`;
-  return `${group.size}${target}${bounds}`;
+  return `${group.size}${target} ${group.target === 1 ? "node" : "nodes"}${limits}`;
 }
 
 /** Draw a text, shortened to a width; return the width of what was drawn. */

@@ -100,12 +100,12 @@ export function KeysHelp() {
       <h2>Keyboard shortcuts</h2>
       <table class="keys">
         <tbody>
-          {KEYS.map(([key, words]) => (
+          {KEYS.map(([key, text]) => (
             <tr key={key}>
               <th scope="row">
                 <kbd>{key}</kbd>
               </th>
-              <td>{words}</td>
+              <td>{text}</td>
             </tr>
           ))}
         </tbody>

@@ -15,10 +15,10 @@ export function Legend() {
       <summary>Legend</summary>
       {byState && (
         <ul>
-          {STATES.map(([state, words]) => (
+          {STATES.map(([state, text]) => (
             <li key={state}>
               <i class={`swatch ${state}`} />
-              {words}
+              {text}
             </li>
           ))}
         </ul>
@@ -33,7 +33,9 @@ export function Legend() {
           squares at the right: attach slots of each CSI driver, in use and free
         </li>
         <li>node: ● ready, ✕ not ready, ■ unknown, ○ upcoming</li>
-        <li>crossed out: cordoned; ▲ more volumes than the attach limit; ⚑ taint</li>
+        <li>▲ more volumes than the attach limit</li>
+        <li>⚑ taint; crossed out: cordoned</li>
+        <li>coloured frame: not ready, CSI driver missing or pod stuck</li>
         <li>
           zoomed out: usage from 0 % <i class="swatch fullness" /> to 100 %; a marked corner is a
           problem

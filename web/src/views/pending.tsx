@@ -10,7 +10,7 @@ export const CAUSES: Record<string, string> = {
   queue: "Not admitted by their queue yet",
   gate: "Waiting for a scheduling gate to be removed",
   resources: "No node has enough free resources",
-  volumes: "No node has a free attach slot, the CSI driver or the volume's topology",
+  volumes: "No node fits their volumes: claims, attach limits, CSI drivers or topology",
   affinity: "No node matches affinity or node selector",
   spread: "No node satisfies the topology spread constraints",
   taints: "All matching nodes are cordoned, or have taints that are not tolerated",
@@ -72,6 +72,7 @@ function Cause({ cause, rows }: { cause: string; rows: PendingPods[] }) {
 function PodClassLink({ row }: { row: PendingPods }) {
   const app = useApp();
   const { selection } = app.route.value;
+  const waited = age(row.since, app.store.time.value);
   const chosen = selection?.kind === "pending" && selection.id === row.id;
   return (
     <li onKeyDown={(event) => arrow(event)}>
@@ -85,8 +86,9 @@ function PodClassLink({ row }: { row: PendingPods }) {
         </b>
         <span class="message">{row.message}</span>
         <small>
-          {row.driver && <>CSI driver {row.driver} · </>}
-          pending for {age(row.since, app.store.time.value)}
+          {[row.driver && `CSI driver ${row.driver}`, waited && `pending for ${waited}`]
+            .filter(Boolean)
+            .join(" · ")}
         </small>
       </a>
     </li>

@@ -74,8 +74,10 @@ function Steps({ steps }: { steps: readonly Step[] }) {
       {steps.map((step, i) => (
         <li key={`${i} ${step.group}`}>
           <b>{step.what}</b>{" "}
-          {step.group && store.tables.groups.has(step.group) && (
+          {step.group && store.tables.groups.has(step.group) ? (
             <Ref kind="group" id={step.group} />
+          ) : (
+            step.group
           )}
           <span class="small">
             {[

@@ -99,10 +99,10 @@ function Share({ queue, name }: { queue: Queue; name: string }) {
   const reserved = amount(queue.reserved[name]);
   const limit = queue.quota[name] ?? queue.deserved[name];
   const whole = limit === undefined ? null : amount(limit);
-  const words = [
+  const text = [
     `${queue.allocated[name] ?? 0}`,
     reserved > 0 ? `+ ${queue.reserved[name]} reserved` : "",
-    limit === undefined ? "no quota" : `of ${limit}`,
+    limit === undefined ? "(no quota)" : `of ${limit}`,
   ].filter(Boolean);
   const more = (label: string, of: Amounts) =>
     of[name] === undefined ? "" : `${label} ${of[name]}`;
@@ -116,7 +116,7 @@ function Share({ queue, name }: { queue: Queue; name: string }) {
           part={allocated}
           also={reserved}
           whole={whole}
-          text={words.join(" ")}
+          text={text.join(" ")}
           over={whole !== null && allocated > whole}
         />
       </td>

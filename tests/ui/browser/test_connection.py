@@ -118,16 +118,16 @@ def test_a_token_that_is_taken_away_is_asked_for(opened: Opened) -> None:
         window.page.context.clear_cookies()
         teller.close()
         teller.serve()
-        expect(window.status).to_contain_text("refused")
+        expect(window.status).to_contain_text("access denied")
         expect(window.status).to_have_attribute(
-            "title", "The server wants its token: open the address that it printed."
+            "title", "The server requires a token: open the address that bayplan ui printed."
         )
 
 
 def test_what_could_not_be_read_is_noted(teller: Teller, url: str, opened: Opened) -> None:
-    teller.told.notes = ["Queues may not be listed, so nothing is said of them."]
+    teller.told.notes = ["queues cannot be read (forbidden): data that needs them is not shown"]
     window = opened(url)
     notes = window.page.get_by_role("complementary", name="Data that could not be read")
-    expect(notes).to_contain_text("Queues may not be listed")
+    expect(notes).to_contain_text("queues cannot be read")
     notes.get_by_role("button").click()
     expect(notes).to_have_count(0)

@@ -108,7 +108,7 @@ def test_a_hostile_pod_is_shown_by_its_name(window: Watched) -> None:
 
 def test_its_explanation_is_text(window: Watched) -> None:
     window.turn("#/pending")
-    window.page.locator("a.crate").first.click()
+    window.page.locator("a.pod-class").first.click()
     explanation = window.page.get_by_role("region", name="Explanation")
     expect(explanation).to_contain_text(HOSTILE[0])
     expect(explanation.locator("code")).to_have_text(HOSTILE[0])
@@ -120,6 +120,7 @@ def test_the_search_and_the_address_only_name_things(window: Watched) -> None:
     expect(window.page.get_by_role("option").first).to_contain_text("<script>")
     window.go("#/bays?sel=node/<img src=x onerror=alert(9)>&q=<script>alert(8)</script>")
     expect(window.details).to_contain_text(
-        "node <img src=x onerror=alert(9)> does not exist any more."
+        "node <img src=x onerror=alert(9)> does not exist at this time:"
+        " it was deleted, or not created yet."
     )
     assert window.reads(ELEMENTS) == 0

@@ -1,108 +1,110 @@
-/** One bay near enough to see into: its head with name and marks, the hold with its pods, the rails. */
+/** Draws one bay: its head with name and marks, its pods, and the attach slots of each driver. */
 
-import type { Rail } from "../model/rows";
+import type { AttachLimit } from "../model/rows";
 import type { Detail } from "./detail";
-import { MONO, troubled } from "./draw";
+import { hasProblem, MONO } from "./frame";
 import { type Bay, type Box, HEAD } from "./layout";
 import { podColour } from "./palette";
-import { drawnRails, holdOf, onScreen, RAIL, type Scene } from "./scene";
-import type { Slab } from "./stack";
+import { COLUMN, drawnLimits, onScreen, podAreaOf, type Scene } from "./scene";
+import type { PodBox } from "./stack";
 
-/** The width of a letter of the monospaced face, in parts of its size. */
+/** The width of a letter of the monospaced font, relative to its size. */
 const LETTER = 0.61;
 const DIMMED = 0.22;
-const MOST_PLACES = 40;
+const MOST_SLOTS = 40;
 
 export function drawBay(scene: Scene, bay: Bay, detail: Detail): void {
   const { ctx, palette, matching } = scene;
   const dimmed = matching !== null && !matching.has(bay.node.id);
   if (dimmed) ctx.globalAlpha = DIMMED;
-  const rails = drawnRails(scene.store.rails(bay.node.id));
-  const hold = onScreen(scene, holdOf(bay, rails.length));
-  ctx.fillStyle = palette.hold;
-  ctx.fillRect(hold.x, hold.y, hold.w, hold.h);
-  if (detail === "bay") drawSums(scene, bay, hold);
-  else drawPods(scene, bay, hold, detail);
-  if (bay.cut) drawBreak(scene, hold);
-  drawHull(scene, bay, hold);
-  rails.forEach((rail, i) => {
-    drawRail(scene, bay, rail, i, detail);
+  const limits = drawnLimits(scene.store.attachLimits(bay.node.id));
+  const area = onScreen(scene, podAreaOf(bay, limits.length));
+  ctx.fillStyle = palette.podArea;
+  ctx.fillRect(area.x, area.y, area.w, area.h);
+  if (detail === "bay") drawSums(scene, bay, area);
+  else drawPods(scene, bay, area, detail);
+  if (bay.cut) drawBreak(scene, area);
+  drawBorder(scene, bay, area);
+  limits.forEach((limit, i) => {
+    drawSlots(scene, bay, limit, i, detail);
   });
   drawHead(scene, bay, detail);
   ctx.globalAlpha = 1;
 }
 
-/** How much of the hold is taken, by state: what can be told when pods are too small to draw. */
-function drawSums(scene: Scene, bay: Bay, hold: Box): void {
+/** Draw the usage by state, where pods are too small to draw. */
+function drawSums(scene: Scene, bay: Bay, area: Box): void {
   const { ctx, palette, store, by } = scene;
-  const berth = store.berths.of(bay.node.id);
-  const part = Math.min(1, berth[by] / Math.max(1, bay.node[by]));
-  const h = hold.h * part;
+  const usage = store.usage.of(bay.node.id);
+  const part = Math.min(1, usage[by] / Math.max(1, bay.node[by]));
+  const h = area.h * part;
   if (bay.node.upcoming) {
-    ghostFill(scene, hold.x, hold.y + hold.h - h, hold.w, h);
+    fillUpcoming(scene, area.x, area.y + area.h - h, area.w, h);
     return;
   }
   ctx.fillStyle = palette.states.running as string;
-  ctx.fillRect(hold.x, hold.y + hold.h - h, hold.w, h);
-  const all = berth.pods.size || 1;
-  let top = hold.y + hold.h - h;
+  ctx.fillRect(area.x, area.y + area.h - h, area.w, h);
+  const all = usage.pods.size || 1;
+  let top = area.y + area.h - h;
   for (const state of ["starting", "leaving", "stuck"]) {
-    const slice = (h * (berth.states.get(state) ?? 0)) / all;
+    const slice = (h * (usage.states.get(state) ?? 0)) / all;
     if (slice <= 0) continue;
     ctx.fillStyle = palette.states[state] as string;
-    ctx.fillRect(hold.x, top, hold.w, slice);
+    ctx.fillRect(area.x, top, area.w, slice);
     top += slice;
   }
 }
 
-function drawPods(scene: Scene, bay: Bay, hold: Box, detail: Detail): void {
+function drawPods(scene: Scene, bay: Bay, area: Box, detail: Detail): void {
   const { ctx, palette } = scene;
   const gap = detail === "names" ? 1 : 0.5;
-  for (const slab of scene.stacks.of(scene.store, bay, scene.by)) {
-    const box = slabBox(hold, slab);
+  for (const podBox of scene.stacks.of(scene.store, bay, scene.by)) {
+    const box = onNode(area, podBox);
     const w = Math.max(0.5, box.w - gap);
     const h = Math.max(0.5, box.h - gap);
-    if (bay.node.upcoming) ghostFill(scene, box.x, box.y, w, h);
+    if (bay.node.upcoming) fillUpcoming(scene, box.x, box.y, w, h);
     else {
-      ctx.fillStyle = podColour(palette, slab.pod, scene.colour);
+      ctx.fillStyle = podColour(palette, podBox.pod, scene.colour);
       ctx.fillRect(box.x, box.y, w, h);
-      texture(scene, slab.pod.state, box.x, box.y, w, h);
+      texture(scene, podBox.pod.state, box.x, box.y, w, h);
     }
-    if (slab.pod.id === scene.selectedPod) {
+    if (podBox.pod.id === scene.selectedPod) {
       ctx.strokeStyle = palette.focus;
       ctx.lineWidth = 2;
       ctx.strokeRect(box.x + 1, box.y + 1, w - 2, h - 2);
     }
-    if (detail === "names" && h >= 10) podName(scene, slab, box.x, box.y, w, h, bay.node.upcoming);
+    if (detail === "names" && h >= 10)
+      podName(scene, podBox, box.x, box.y, w, h, bay.node.upcoming);
   }
 }
 
-export function slabBox(hold: Box, slab: Slab): Box {
-  const h = slab.h * hold.h;
+/** Return the box of a pod in the coordinates of the area. */
+export function onNode(area: Box, box: PodBox): Box {
+  const h = box.h * area.h;
   return {
-    x: hold.x + slab.x * hold.w,
-    y: hold.y + hold.h * (1 - slab.y) - h,
-    w: slab.w * hold.w,
+    x: area.x + box.x * area.w,
+    y: area.y + area.h * (1 - box.y) - h,
+    w: box.w * area.w,
     h,
   };
 }
 
-function ghostFill(scene: Scene, x: number, y: number, w: number, h: number): void {
+function fillUpcoming(scene: Scene, x: number, y: number, w: number, h: number): void {
   const { ctx, palette } = scene;
   const alpha = ctx.globalAlpha;
   ctx.globalAlpha = alpha * 0.3;
-  ctx.fillStyle = palette.ghost;
+  ctx.fillStyle = palette.upcoming;
   ctx.fillRect(x, y, w, h);
   ctx.globalAlpha = alpha;
 }
 
-/** States that matter differ by pattern too. */
+/** Draw the pattern of a pod's state: states differ not by colour alone. */
 function texture(scene: Scene, state: string, x: number, y: number, w: number, h: number): void {
   const { ctx, palette } = scene;
   if (state === "stuck" && palette.hatch) ctx.fillStyle = palette.hatch;
   else if (state === "starting" && palette.dots) ctx.fillStyle = palette.dots;
   else if (state === "leaving") {
-    ctx.fillStyle = palette.hold;
+    ctx.fillStyle = palette.podArea;
     ctx.fillRect(x + 1.5, y + 1.5, Math.max(0, w - 3), Math.max(0, h - 3));
     return;
   } else return;
@@ -111,21 +113,21 @@ function texture(scene: Scene, state: string, x: number, y: number, w: number, h
 
 function podName(
   scene: Scene,
-  slab: Slab,
+  podBox: PodBox,
   x: number,
   y: number,
   w: number,
   h: number,
-  ghost: boolean,
+  isUpcoming: boolean,
 ): void {
   const { ctx, palette } = scene;
   const size = Math.min(11, Math.max(8, h * 0.8));
   const fits = Math.floor((w - 6) / (size * LETTER));
   if (fits < 3) return;
   ctx.font = `${size}px ${MONO}`;
-  const plain = ghost || slab.pod.state === "leaving";
+  const plain = isUpcoming || podBox.pod.state === "leaving";
   ctx.fillStyle = plain ? palette.ink : palette.podInk;
-  const name = slab.pod.id.slice(slab.pod.id.indexOf("/") + 1);
+  const name = podBox.pod.id.slice(podBox.pod.id.indexOf("/") + 1);
   ctx.fillText(shorten(name, fits), x + 3, y + Math.min(h / 2 + size * 0.36, size + 2));
 }
 
@@ -133,74 +135,80 @@ export function shorten(text: string, letters: number): string {
   return text.length <= letters ? text : `${text.slice(0, Math.max(1, letters - 1))}…`;
 }
 
-/** A zigzag at the top of a hold that is not to scale. */
-function drawBreak(scene: Scene, hold: Box): void {
+/** Draw a zigzag at the top of a bay that is not to scale. */
+function drawBreak(scene: Scene, area: Box): void {
   const { ctx, palette } = scene;
   ctx.strokeStyle = palette.dim;
   ctx.lineWidth = 1;
   ctx.beginPath();
   for (let i = 0; i <= 8; i++) {
-    const y = hold.y + (i % 2 ? 2 : 5);
-    if (i === 0) ctx.moveTo(hold.x, y);
-    else ctx.lineTo(hold.x + (hold.w * i) / 8, y);
+    const y = area.y + (i % 2 ? 2 : 5);
+    if (i === 0) ctx.moveTo(area.x, y);
+    else ctx.lineTo(area.x + (area.w * i) / 8, y);
   }
   ctx.stroke();
 }
 
-function drawHull(scene: Scene, bay: Bay, hold: Box): void {
+function drawBorder(scene: Scene, bay: Bay, area: Box): void {
   const { ctx, palette } = scene;
   const { node } = bay;
   ctx.lineWidth = 1;
   ctx.strokeStyle = node.upcoming
-    ? palette.ghost
-    : troubled(scene, bay)
+    ? palette.upcoming
+    : hasProblem(scene, bay)
       ? palette.warn
       : palette.line;
   if (node.upcoming) ctx.setLineDash([4, 3]);
-  ctx.strokeRect(hold.x - 0.5, hold.y - 0.5, hold.w + 1, hold.h + 1);
+  ctx.strokeRect(area.x - 0.5, area.y - 0.5, area.w + 1, area.h + 1);
   ctx.setLineDash([]);
   if (!node.cordoned) return;
   ctx.strokeStyle = palette.dim;
   ctx.beginPath();
-  ctx.moveTo(hold.x, hold.y);
-  ctx.lineTo(hold.x + hold.w, hold.y + hold.h);
-  ctx.moveTo(hold.x + hold.w, hold.y);
-  ctx.lineTo(hold.x, hold.y + hold.h);
+  ctx.moveTo(area.x, area.y);
+  ctx.lineTo(area.x + area.w, area.y + area.h);
+  ctx.moveTo(area.x + area.w, area.y);
+  ctx.lineTo(area.x, area.y + area.h);
   ctx.stroke();
 }
 
-/** The places of one driver from the bottom up: taken ones filled, free ones hollow. */
-function drawRail(scene: Scene, bay: Bay, rail: Rail, index: number, detail: Detail): void {
+/** Draw the attach slots of a driver from the bottom up, used ones first. */
+function drawSlots(
+  scene: Scene,
+  bay: Bay,
+  limit: AttachLimit,
+  index: number,
+  detail: Detail,
+): void {
   const { ctx, palette, camera } = scene;
   const box = onScreen(
     scene,
-    railBox(bay, drawnRails(scene.store.rails(bay.node.id)).length, index),
+    slotColumn(bay, drawnLimits(scene.store.attachLimits(bay.node.id)).length, index),
   );
-  const taken = rail.over ? palette.warn : palette.railUsed;
-  const places = rail.limit ?? 0;
-  if (rail.limit === null || places > MOST_PLACES || detail === "bay" || box.h / places < 3) {
-    ctx.fillStyle = palette.railFree;
+  const used = limit.over ? palette.warn : palette.slotUsed;
+  const slots = limit.limit ?? 0;
+  if (limit.limit === null || slots > MOST_SLOTS || detail === "bay" || box.h / slots < 3) {
+    ctx.fillStyle = palette.slotFree;
     ctx.fillRect(box.x, box.y, box.w, box.h);
-    const part = rail.limit === null ? 0 : Math.min(1, rail.used / Math.max(1, places));
-    ctx.fillStyle = taken;
+    const part = limit.limit === null ? 0 : Math.min(1, limit.used / Math.max(1, slots));
+    ctx.fillStyle = used;
     ctx.fillRect(box.x, box.y + box.h * (1 - part), box.w, box.h * part);
-    if (rail.over) overMark(scene, box);
+    if (limit.over) overMark(scene, box);
     return;
   }
-  const step = box.h / Math.max(1, places);
+  const step = box.h / Math.max(1, slots);
   const gap = Math.min(2, step * 0.2);
-  for (let i = 0; i < places; i++) {
+  for (let i = 0; i < slots; i++) {
     const y = box.y + box.h - (i + 1) * step;
-    ctx.fillStyle = i < rail.used ? taken : palette.railFree;
+    ctx.fillStyle = i < limit.used ? used : palette.slotFree;
     ctx.fillRect(box.x, y + gap / 2, box.w, step - gap);
   }
-  if (rail.over) overMark(scene, box);
-  if (places === 0 && camera.scale > 0.4) overMark(scene, box);
+  if (limit.over) overMark(scene, box);
+  if (slots === 0 && camera.scale > 0.4) overMark(scene, box);
 }
 
-export function railBox(bay: Bay, rails: number, index: number): Box {
-  const x = bay.x + bay.w - (rails - index) * RAIL + 2;
-  return { x, y: bay.y + HEAD, w: RAIL - 3, h: bay.h - HEAD };
+export function slotColumn(bay: Bay, columns: number, index: number): Box {
+  const x = bay.x + bay.w - (columns - index) * COLUMN + 2;
+  return { x, y: bay.y + HEAD, w: COLUMN - 3, h: bay.h - HEAD };
 }
 
 function overMark(scene: Scene, box: Box): void {
@@ -213,7 +221,7 @@ function overMark(scene: Scene, box: Box): void {
   ctx.fill();
 }
 
-/** The node's name, after a mark for how it is, before a flag for each taint. */
+/** Draw the node's readiness, its name, and a flag for each taint. */
 function drawHead(scene: Scene, bay: Bay, detail: Detail): void {
   const { ctx, palette } = scene;
   const box = onScreen(scene, { x: bay.x, y: bay.y, w: bay.w, h: HEAD });
@@ -230,12 +238,12 @@ function drawHead(scene: Scene, bay: Bay, detail: Detail): void {
   ctx.fillText(tail(bay.node.id, fits), left, box.y + box.h * 0.5 + size * 0.36);
 }
 
-/** Names of nodes differ at their end. */
+/** Shorten a node's name at its beginning: names differ at their end. */
 export function tail(text: string, letters: number): string {
   return text.length <= letters ? text : `…${text.slice(text.length - letters + 1)}`;
 }
 
-/** Ready is a full round, not ready a cross, unknown a square, upcoming a ring. */
+/** Draw the readiness: ready is a disc, not ready a cross, unknown a square, upcoming a ring. */
 function readiness(scene: Scene, bay: Bay, x: number, y: number, r: number): void {
   const { ctx, palette } = scene;
   const { node } = bay;
@@ -244,10 +252,10 @@ function readiness(scene: Scene, bay: Bay, x: number, y: number, r: number): voi
   if (node.upcoming || node.ready === "True") {
     ctx.arc(x, y, r, 0, 7);
     if (node.upcoming) {
-      ctx.strokeStyle = palette.ghost;
+      ctx.strokeStyle = palette.upcoming;
       ctx.stroke();
     } else {
-      ctx.fillStyle = palette.railUsed;
+      ctx.fillStyle = palette.slotUsed;
       ctx.fill();
     }
     return;

@@ -1,4 +1,4 @@
-/** Numbers and times in the words that the page shows. */
+/** Formats of numbers, times and states. */
 
 const BINARY = ["B", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
@@ -24,8 +24,16 @@ export function percent(part: number, whole: number): string {
   return `${Math.round((100 * part) / whole)} %`;
 }
 
-/** "1 pod", "3 pods". */
-export function many(count: number, noun: string): string {
+/** The field's words for states of pods that the server names otherwise. */
+const STATES: Record<string, string> = { waiting: "pending", leaving: "terminating" };
+
+/** Return the state of a pod as it is shown. */
+export function stateText(state: string): string {
+  return STATES[state] ?? state;
+}
+
+/** Return a number with its noun: "1 pod", "3 pods". */
+export function plural(count: number, noun: string): string {
   return `${number(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
@@ -33,7 +41,7 @@ export function number(value: number): string {
   return value.toLocaleString("en-US");
 }
 
-/** Money an hour, signed if it is a change. */
+/** Return a price per hour, signed if it is a change. */
 export function price(value: number | string | null, change = false): string {
   if (value === null) return "";
   if (typeof value === "string") return value;
@@ -51,13 +59,13 @@ export function duration(seconds: number): string {
   return hours % 24 ? `${Math.floor(hours / 24)} d ${hours % 24} h` : `${hours / 24} d`;
 }
 
-/** How long before `now` it was. Nothing if either is not a time. */
+/** Return the time from `since` to `now`; empty if either is invalid. */
 export function age(since: string, now: string): string {
   const seconds = (Date.parse(now) - Date.parse(since)) / 1000;
   return Number.isFinite(seconds) ? duration(seconds) : "";
 }
 
-/** The time of day, in UTC as the cluster writes it. */
+/** Return the time of day in UTC. */
 export function clock(time: string): string {
   const at = new Date(time);
   return Number.isNaN(at.getTime()) ? time : at.toISOString().slice(11, 19);

@@ -1,15 +1,21 @@
-/** Mouse, pen and touch over the drawing: drag to pan, wheel or pinch to zoom, press to choose. */
+/** Mouse, pen and touch input of the drawing: drag to pan, wheel or pinch to zoom, click to select. */
 import type { Board, Hit } from "./board";
 
-const STILL = 5;
+/** Pixels that a pointer may move during a click. */
+const CLICK_DISTANCE = 5;
 
-export interface Pointing {
-  chosen(hit: Hit): void;
-  /** What is pointed at, and where in the window; null when nothing is. */
-  over(hit: Hit | null, x: number, y: number): void;
+export interface PointerHandlers {
+  onSelect(hit: Hit): void;
+  /** Called with what is under the pointer and its position in the window; null for nothing. */
+  onHover(hit: Hit | null, x: number, y: number): void;
 }
 
-export function point(canvas: HTMLCanvasElement, board: Board, to: Pointing): () => void {
+/** Listen to the pointers over a canvas; return a function that stops it. */
+export function listenToPointers(
+  canvas: HTMLCanvasElement,
+  board: Board,
+  handlers: PointerHandlers,
+): () => void {
   const down = new Map<number, { x: number; y: number }>();
   const stop = new AbortController();
   let travelled = 0;
@@ -33,29 +39,29 @@ export function point(canvas: HTMLCanvasElement, board: Board, to: Pointing): ()
     const now = at(event);
     const before = down.get(event.pointerId);
     if (before === undefined) {
-      to.over(board.hit(now.x, now.y), now.x, now.y);
+      handlers.onHover(board.hit(now.x, now.y), now.x, now.y);
       return;
     }
     if (down.size === 2) pinch(board, down, event.pointerId, now);
-    else if (travelled > STILL) board.pan(now.x - before.x, now.y - before.y);
-    else if (travelled + Math.hypot(now.x - before.x, now.y - before.y) <= STILL) {
+    else if (travelled > CLICK_DISTANCE) board.pan(now.x - before.x, now.y - before.y);
+    else if (travelled + Math.hypot(now.x - before.x, now.y - before.y) <= CLICK_DISTANCE) {
       travelled = Math.max(travelled, Math.hypot(now.x - before.x, now.y - before.y));
       return;
     }
-    travelled += Math.hypot(now.x - before.x, now.y - before.y) + STILL;
+    travelled += Math.hypot(now.x - before.x, now.y - before.y) + CLICK_DISTANCE;
     down.set(event.pointerId, now);
-    to.over(null, 0, 0);
+    handlers.onHover(null, 0, 0);
   });
   const up = (event: PointerEvent) => {
     const known = down.delete(event.pointerId);
     const now = at(event);
-    if (known && event.type === "pointerup" && travelled <= STILL && down.size === 0) {
-      to.chosen(board.hit(now.x, now.y));
+    if (known && event.type === "pointerup" && travelled <= CLICK_DISTANCE && down.size === 0) {
+      handlers.onSelect(board.hit(now.x, now.y));
     }
   };
   on("pointerup", up);
   on("pointercancel", up);
-  on("pointerleave", () => to.over(null, 0, 0));
+  on("pointerleave", () => handlers.onHover(null, 0, 0));
   on("wheel", (event) => {
     event.preventDefault();
     const { x, y } = at(event);

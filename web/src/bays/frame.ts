@@ -1,8 +1,8 @@
-/** A frame: zones, areas and the bays that are seen, each in the detail that its size allows. */
-import { many } from "../model/words";
-import { seen } from "./camera";
+/** Draws a frame: zones, node groups and the visible bays, in the detail that fits their size. */
+import { plural } from "../model/formats";
+import { drawBay } from "./bay";
+import { visible } from "./camera";
 import { detailAt, fullness } from "./detail";
-import { drawBay } from "./drawbay";
 import { type Bay, type Box, baysWithin, type GroupArea, overlaps } from "./layout";
 import { onScreen, type Scene } from "./scene";
 
@@ -13,7 +13,7 @@ export function draw(scene: Scene): void {
   const { ctx, window, palette, layout } = scene;
   ctx.fillStyle = palette.paper;
   ctx.fillRect(0, 0, window.w, window.h);
-  const view = seen(scene.camera, window);
+  const view = visible(scene.camera, window);
   const detail = detailAt(scene.camera.scale);
   for (const zone of layout.zones) drawZone(scene, zone);
   for (const area of layout.areas) {
@@ -34,9 +34,9 @@ function drawZone(scene: Scene, zone: Box & { id: string }): void {
   const size = Math.min(15, title * 0.5);
   ctx.font = `600 ${size}px ${SANS}`;
   ctx.fillStyle = palette.dim;
-  const words = zone.id || (layout.zones.length > 1 ? "no zone" : "");
-  if (words === "") return;
-  label(scene, words, Math.max(box.x, 8), box.y + title * 0.5, Math.max(0, box.w - 8));
+  const name = zone.id || (layout.zones.length > 1 ? "no zone" : "");
+  if (name === "") return;
+  label(scene, name, Math.max(box.x, 8), box.y + title * 0.5, Math.max(0, box.w - 8));
   ctx.strokeStyle = palette.line;
   ctx.lineWidth = 1;
   ctx.beginPath();
@@ -60,30 +60,30 @@ function drawArea(scene: Scene, area: GroupArea): void {
   const name = label(scene, groupName(scene, area), x, baseline, box.w - 14);
   ctx.font = `${size}px ${SANS}`;
   ctx.fillStyle = palette.dim;
-  label(scene, groupWords(scene, area), x + name + 8, baseline, box.w - 22 - name);
+  label(scene, groupSize(scene, area), x + name + 8, baseline, box.w - 22 - name);
 }
 
 export function groupName(scene: Pick<Scene, "store">, area: GroupArea): string {
   return scene.store.tables.groups.get(area.group)?.title || area.group || "no group";
 }
 
-/** How large the group is, its bounds, and what it is on the way to. */
-function groupWords(scene: Scene, area: GroupArea): string {
+/** Return a group's size, its target if it differs, and its limits. */
+function groupSize(scene: Scene, area: GroupArea): string {
   const group = scene.store.tables.groups.get(area.group);
-  if (group === undefined) return many(area.bays.length, "node");
-  const bounds = group.max === null ? "" : ` of ${group.min ?? 0}–${group.max}`;
-  const coming = group.target === group.size ? "" : ` → ${group.target}`;
-  return `${group.size}${coming}${bounds}`;
+  if (group === undefined) return plural(area.bays.length, "node");
+  const limits = group.max === null ? "" : `, min ${group.min ?? 0}, max ${group.max}`;
+  const target = group.target === group.size ? "" : ` → ${group.target}`;
+  return `${group.size}${target} ${group.target === 1 ? "node" : "nodes"}${limits}`;
 }
 
-/** Text cut to a width; how wide it came out. */
-function label(scene: Scene, text: string, x: number, y: number, room: number): number {
+/** Draw a text, shortened to a width; return the width of what was drawn. */
+function label(scene: Scene, text: string, x: number, y: number, limit: number): number {
   const { ctx } = scene;
-  if (room < 12 || text === "") return 0;
+  if (limit < 12 || text === "") return 0;
   let shown = text;
   let width = ctx.measureText(shown).width;
-  if (width > room) {
-    const fits = Math.floor((shown.length * room) / width) - 1;
+  if (width > limit) {
+    const fits = Math.floor((shown.length * limit) / width) - 1;
     if (fits < 2) return 0;
     shown = `${shown.slice(0, fits)}…`;
     width = ctx.measureText(shown).width;
@@ -92,7 +92,7 @@ function label(scene: Scene, text: string, x: number, y: number, room: number): 
   return width;
 }
 
-/** Far away: one cell a node, coloured by how full it is; trouble has a shape as well as a colour. */
+/** Zoomed out: one cell per node, coloured by usage; a problem has a shape as well as a colour. */
 function drawCells(scene: Scene, bays: Iterable<Bay>): void {
   const { ctx, palette, store, by } = scene;
   const levels: Bay[][] = palette.full.map(() => []);
@@ -102,8 +102,8 @@ function drawCells(scene: Scene, bays: Iterable<Bay>): void {
     const node = bay.node;
     if (scene.matching && !scene.matching.has(node.id)) dimmed.push(bay);
     else {
-      if (!node.upcoming) levels[fullness(store.berths.of(node.id)[by], node[by])]?.push(bay);
-      if (troubled(scene, bay) || node.upcoming || node.cordoned) marked.push(bay);
+      if (!node.upcoming) levels[fullness(store.usage.of(node.id)[by], node[by])]?.push(bay);
+      if (hasProblem(scene, bay) || node.upcoming || node.cordoned) marked.push(bay);
     }
   }
   levels.forEach((level, i) => {
@@ -124,19 +124,20 @@ function fillAll(scene: Scene, bays: Bay[], colour: string): void {
   }
 }
 
-export function troubled({ store }: Pick<Scene, "store">, bay: Bay): boolean {
+/** Return whether a node is not ready, lacks a driver or has a stuck pod. */
+export function hasProblem({ store }: Pick<Scene, "store">, bay: Bay): boolean {
   const { node } = bay;
   if (node.upcoming) return false;
   if (node.ready !== "True" || node.missing.length > 0) return true;
-  return (store.berths.of(node.id).states.get("stuck") ?? 0) > 0;
+  return (store.usage.of(node.id).states.get("stuck") ?? 0) > 0;
 }
 
-/** A ghost is a dashed outline, a cordoned node has a bar across, one in trouble a triangle. */
+/** Mark a cell: dashed outline if upcoming, a bar if cordoned, a triangle for a problem. */
 function mark(scene: Scene, bay: Bay): void {
   const { ctx, palette } = scene;
   const { x, y, w, h } = onScreen(scene, bay);
   if (bay.node.upcoming) {
-    ctx.strokeStyle = palette.ghost;
+    ctx.strokeStyle = palette.upcoming;
     ctx.lineWidth = 1;
     ctx.setLineDash([2, 2]);
     ctx.strokeRect(x + 0.5, y + 0.5, w - 1, h - 1);
@@ -146,7 +147,7 @@ function mark(scene: Scene, bay: Bay): void {
     ctx.fillStyle = palette.ink;
     ctx.fillRect(x, y + h * 0.45, w, Math.max(1, h * 0.1));
   }
-  if (!troubled(scene, bay)) return;
+  if (!hasProblem(scene, bay)) return;
   ctx.fillStyle = palette.warn;
   ctx.beginPath();
   ctx.moveTo(x, y);

@@ -12,15 +12,17 @@ export type Measure = (typeof MEASURES)[number];
 export const COLOURS = ["state", "namespace", "owner", "queue"] as const;
 export type Colour = (typeof COLOURS)[number];
 
-export type Kind = "node" | "pod" | "group" | "queue" | "waiting";
-const KINDS: readonly string[] = ["node", "pod", "group", "queue", "waiting"];
+export type Kind = "node" | "pod" | "group" | "queue" | "pending";
+const KINDS: readonly Kind[] = ["node", "pod", "group", "queue", "pending"];
+/** Kinds of selections by the names that older links have. */
+const RENAMED_KINDS: Record<string, Kind> = { waiting: "pending" };
 
 export interface Selection {
   kind: Kind;
   id: string;
 }
 
-export interface Place {
+export interface Route {
   view: View;
   selection: Selection | null;
   by: Measure;
@@ -31,11 +33,11 @@ export interface Place {
   type: string;
   /** Seconds from the start of a recording; null for its end, or for a live cluster. */
   at: number | null;
-  /** The middle of the drawing in bays, and how wide a bay is in pixels; null to fit. */
+  /** The camera: the centre in bays, and the width of a bay in pixels; null to fit everything. */
   look: readonly [number, number, number] | null;
 }
 
-export const START: Place = {
+export const START: Route = {
   view: "bays",
   selection: null,
   by: "cpu",
@@ -46,38 +48,40 @@ export const START: Place = {
   look: null,
 };
 
-export function parse(hash: string): Place {
+export function parseRoute(hash: string): Route {
   const [path = "", search = ""] = hash.replace(/^#\/?/, "").split("?", 2);
-  const asked = new URLSearchParams(search);
+  const params = new URLSearchParams(search);
   return {
     view: oneOf(VIEWS, RENAMED[path] ?? path) ?? START.view,
-    selection: selection(asked.get("sel")),
-    by: oneOf(MEASURES, asked.get("by")) ?? START.by,
-    colour: oneOf(COLOURS, asked.get("colour")) ?? START.colour,
-    query: asked.get("q") ?? "",
-    type: asked.get("type") ?? "",
-    at: seconds(asked.get("at")),
-    look: look(asked.get("look")),
+    selection: selection(params.get("sel")),
+    by: oneOf(MEASURES, params.get("by")) ?? START.by,
+    colour: oneOf(COLOURS, params.get("colour")) ?? START.colour,
+    query: params.get("q") ?? "",
+    type: params.get("type") ?? "",
+    at: seconds(params.get("at")),
+    look: look(params.get("look")),
   };
 }
 
-export function format(place: Place): string {
-  const said = new URLSearchParams();
-  if (place.selection) said.set("sel", `${place.selection.kind}/${place.selection.id}`);
-  if (place.by !== START.by) said.set("by", place.by);
-  if (place.colour !== START.colour) said.set("colour", place.colour);
-  if (place.query) said.set("q", place.query);
-  if (place.type) said.set("type", place.type);
-  if (place.at !== null) said.set("at", String(place.at));
-  if (place.look) said.set("look", place.look.map((n) => n.toFixed(2)).join(","));
-  const search = said.toString().replaceAll("%2F", "/").replaceAll("%2C", ",");
-  return `#/${place.view}${search ? `?${search}` : ""}`;
+export function formatRoute(route: Route): string {
+  const params = new URLSearchParams();
+  if (route.selection) params.set("sel", `${route.selection.kind}/${route.selection.id}`);
+  if (route.by !== START.by) params.set("by", route.by);
+  if (route.colour !== START.colour) params.set("colour", route.colour);
+  if (route.query) params.set("q", route.query);
+  if (route.type) params.set("type", route.type);
+  if (route.at !== null) params.set("at", String(route.at));
+  if (route.look) params.set("look", route.look.map((n) => n.toFixed(2)).join(","));
+  const search = params.toString().replaceAll("%2F", "/").replaceAll("%2C", ",");
+  return `#/${route.view}${search ? `?${search}` : ""}`;
 }
 
 function selection(text: string | null): Selection | null {
   const slash = text?.indexOf("/") ?? -1;
-  if (text === null || slash < 0 || !KINDS.includes(text.slice(0, slash))) return null;
-  return { kind: text.slice(0, slash) as Kind, id: text.slice(slash + 1) };
+  if (text === null || slash < 0) return null;
+  const name = text.slice(0, slash);
+  const kind = oneOf(KINDS, RENAMED_KINDS[name] ?? name);
+  return kind && { kind, id: text.slice(slash + 1) };
 }
 
 function oneOf<T extends string>(choices: readonly T[], text: string | null): T | null {
@@ -89,7 +93,7 @@ function seconds(text: string | null): number | null {
   return Number.isFinite(value) && value >= 0 ? value : null;
 }
 
-function look(text: string | null): Place["look"] {
+function look(text: string | null): Route["look"] {
   const [x, y, size] = (text ?? "").split(",").map(Number);
   if (![x, y, size].every(Number.isFinite) || (size as number) <= 0) return null;
   return [x as number, y as number, size as number];

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { shorten, tail } from "../src/bays/drawbay";
+import { shorten, tail } from "../src/bays/bay";
 import { amount } from "../src/model/amounts";
-import { age, cpu, duration, many, memory, percent, position, price } from "../src/model/words";
+import { age, cpu, duration, memory, percent, plural, position, price } from "../src/model/formats";
 import { backOff } from "../src/net/backoff";
 import { differences } from "../src/views/announce";
-import { alike } from "../src/views/explanation";
+import { groupByResult } from "../src/views/explanation";
 
 test("amounts read as Kubernetes writes them", () => {
   assert.deepEqual([250, 1000, 1500, 96000].map(cpu), ["250m", "1", "1.5", "96"]);
@@ -20,7 +20,7 @@ test("amounts read as Kubernetes writes them", () => {
     0,
   ]);
   assert.equal(percent(1, 0), "–");
-  assert.equal(many(1, "pod"), "1 pod");
+  assert.equal(plural(1, "pod"), "1 pod");
   assert.equal(price(0.2, true), "+0.200 an hour");
 });
 
@@ -46,14 +46,14 @@ test("each try waits longer, up to a bound", () => {
   assert.deepEqual(waits, [500, 1000, 2000, 15000]);
 });
 
-test("nodes that say the same are told together", () => {
+test("nodes with the same result are one group", () => {
   const refused = (name: string, reason: string) => ({
     name,
     fits: false,
     plugin: "P",
     reasons: [reason],
   });
-  const groups = alike([
+  const groups = groupByResult([
     refused("a", "x"),
     refused("b", "y"),
     refused("c", "x"),
@@ -65,8 +65,8 @@ test("nodes that say the same are told together", () => {
   );
 });
 
-test("a change is told by what was counted before", () => {
-  const before = { waiting: 3, nodes: 5 };
-  assert.equal(differences(before, { waiting: 1, nodes: 5 }), "1 pod pending, before 3.");
+test("a change is announced with the counts before and after", () => {
+  const before = { pending: 3, nodes: 5 };
+  assert.equal(differences(before, { pending: 1, nodes: 5 }), "1 pod pending, 3 before.");
   assert.equal(differences(before, before), "");
 });

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from cryptography import x509
 
-from bayplan.admission.certificates import Lives, SharedSecret
+from bayplan.admission.certificates import CertificateLifetimes, SharedSecret
 from bayplan.admission.configurations import (
     MUTATING,
     VALIDATING,
@@ -118,9 +118,9 @@ async def test_other_fields_of_a_configuration_stay() -> None:
 # -- the daemon in virtual time -------------------------------------------------------------------
 
 
-def daemon(lives: Lives | None = None, **options: Any) -> WebhookDaemon:
+def daemon(lifetimes: CertificateLifetimes | None = None, **options: Any) -> WebhookDaemon:
     names = ("bayplan-webhook.kube-system.svc",)
-    source = SharedSecret(OURS.namespace, OURS.name, names, lives or Lives())
+    source = SharedSecret(OURS.namespace, OURS.name, names, lifetimes or CertificateLifetimes())
     return WebhookDaemon(AdmissionSettings(), OURS, source, **options)
 
 
@@ -175,8 +175,8 @@ async def test_kinds_that_come_later_are_followed() -> None:
 
 @pytest.mark.virtual
 async def test_replicas_renew_certificates_for_weeks() -> None:
-    lives = Lives(serving=timedelta(hours=30), authority=timedelta(days=6))
-    replicas = [daemon(lives, check_seconds=3600.0) for _ in range(2)]
+    lifetimes = CertificateLifetimes(serving=timedelta(hours=30), authority=timedelta(days=6))
+    replicas = [daemon(lifetimes, check_seconds=3600.0) for _ in range(2)]
     app = replicas[0].app
     async with VirtualLab(
         ClusterSpec(), [one.lead for one in replicas], webhooks={replicas[0].service: app}

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from bayplan.admission.certificates import Lives, SharedSecret
+from bayplan.admission.certificates import CertificateLifetimes, SharedSecret
 from bayplan.admission.configurations import Registration
 from bayplan.admission.daemon import WebhookDaemon
 from bayplan.admission.rules import AdmissionSettings
@@ -45,7 +45,7 @@ async def guarded(policy: Policy) -> AsyncIterator[tuple[VirtualLab, Running, Do
     """A cluster with a queue of one cpu, a node, a webhook and a scheduler."""
     registration = replace(Registration(), policy=policy)
     names = ("bayplan-webhook.kube-system.svc",)
-    source = SharedSecret(registration.namespace, registration.name, names, Lives())
+    source = SharedSecret(registration.namespace, registration.name, names, CertificateLifetimes())
     hook = WebhookDaemon(AdmissionSettings(), registration, source)
     door = Door(hook)
     async with VirtualLab(ClusterSpec(), [hook.lead], webhooks={hook.service: door}) as lab:

@@ -8,7 +8,7 @@ from bayplan.admission.queue_index import QueueIndex
 from bayplan.admission.queues import review_group
 from bayplan.kube.volcano import PodGroup
 from tests.admission.test_queues import index, make, said
-from tests.builders.queueing import PodGroupBuilder
+from tests.builders.queues import PodGroupBuilder
 
 
 def group(**spec: object) -> PodGroup:

@@ -13,7 +13,7 @@ from bayplan.client import Change
 from bayplan.kube.volcano import Queue
 from bayplan.queues.tree import MAX_DEPTH, QueueTree
 from tests.admission.reviews import ask, make_app, review
-from tests.builders.queueing import QueueBuilder
+from tests.builders.queues import QueueBuilder
 
 
 def make(name: str = "q") -> QueueBuilder:

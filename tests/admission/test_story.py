@@ -19,9 +19,9 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
 from tests.admission.test_process import DIRECT, Webhook, webhook
 from tests.scheduler.batch.objects import OPT_IN, group, install_kinds, queue
-from tests.scheduler.batch.told import QUEUE, bought_for, gated
-from tests.scheduler.running import node, scheduling
-from tests.scheduler.running import pod as plain_pod
+from tests.scheduler.batch.queue_stories import QUEUE, bought_for, gated
+from tests.scheduler.running_scheduler import node, scheduling
+from tests.scheduler.running_scheduler import pod as plain_pod
 
 pytestmark = pytest.mark.whole
 

@@ -22,7 +22,7 @@ from bayplan.kube.storage import CSIDriver
 from bayplan.nodegroups import CloudNodeGroup, GroupOptions
 from tests.builders import make_csidriver, make_csinode, make_node
 from tests.fit.batches.pending_pods import random_cluster, random_template, waiting_pods
-from tests.fit.worlds import DRIVERS
+from tests.fit.random_clusters import DRIVERS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DISK = "disk.csi.example.com"

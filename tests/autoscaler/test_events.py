@@ -28,7 +28,7 @@ from bayplan.kube.meta import KubeObject
 from bayplan.nodegroups import CloudNodeGroup
 from tests.autoscaler.cluster_views import NOW
 from tests.builders import make_pod
-from tests.embedded.cloud.clouds import Clock
+from tests.embedded.cloud.clouds import ManualClock
 
 OPTIONS = AutoscalerOptions()
 GROUP = CloudNodeGroup("workers", 1, 9)
@@ -78,7 +78,7 @@ def test_every_reason_is_counted_and_names_its_groups() -> None:
 
 
 def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
-    notes, clock, pod = Noted(), Clock(), make_pod("p").uid("u").obj()
+    notes, clock, pod = Noted(), ManualClock(), make_pod("p").uid("u").obj()
     recorder = AutoscalerEvents(notes, OPTIONS, clock)
     for _ in range(3):
         recorder.about(pod, events.not_triggered(left(a="x")))

@@ -28,7 +28,7 @@ from bayplan.reports.explain import explanation_data
 from bayplan.reports.judgement import RulesComparison
 from bayplan.reports.pending import EquivalentPods, explain_pods
 from tests.builders import make_node, make_pod_group, make_queue
-from tests.fit.worlds import random_object, random_pod
+from tests.fit.random_clusters import random_object, random_pod
 
 pytestmark = pytest.mark.whole
 

@@ -26,8 +26,8 @@ from bayplan.lab import LiveLab
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.accounts import write_tokens
 from tests.deploy.audit import Audit
-from tests.deploy.made import printed, printed_objects
-from tests.deploy.odd import ODD
+from tests.deploy.manifests import printed, printed_objects
+from tests.deploy.odd_values import ODD
 from tests.deploy.pods import CONFIG_MAPS, SECRETS, machine
 from tests.kubectl import needs_kubectl, runner
 

@@ -28,9 +28,9 @@ from bayplan.lab import LiveLab
 from bayplan.lab.admission import with_queue_kinds
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.accounts import write_tokens
-from tests.autoscaler.running import story
+from tests.autoscaler.running_autoscaler import story
 from tests.deploy.audit import Audit
-from tests.deploy.made import printed
+from tests.deploy.manifests import printed
 from tests.deploy.pods import Machine, machine
 from tests.kubectl import KUBECTL, needs_kubectl
 

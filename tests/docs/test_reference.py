@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from bayplan.deploy.artifacts import CHART
-from tests.deploy.made import DEPLOY
+from tests.deploy.manifests import DEPLOY
 from tests.docs import migration, reference
 from tests.docs.flags import DAEMONS, arguments, said
 from tests.docs.reference import page_with_reference

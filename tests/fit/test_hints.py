@@ -30,7 +30,7 @@ from tests.builders import (
     node_term,
     selector,
 )
-from tests.fit.worlds import random_object, random_pod
+from tests.fit.random_clusters import random_object, random_pod
 
 pytestmark = pytest.mark.whole
 

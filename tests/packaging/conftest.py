@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.containerfile import build
-from tests.packaging.fresh import Place
+from tests.packaging.empty_home import Place
 
 
 @pytest.fixture(scope="package")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.packaging.fresh import ROOT, Place
+from tests.packaging.empty_home import ROOT, Place
 
 LET_IN = {"LICENSE", "README.md", "pyproject.toml", "requirements", "src"}
 

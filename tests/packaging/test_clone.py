@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.fresh import INSTALLING, Place, copy_sources
+from tests.packaging.empty_home import INSTALLING, Place, copy_sources
 
 pytestmark = [pytest.mark.whole, pytest.mark.timeout(INSTALLING)]
 

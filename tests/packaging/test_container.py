@@ -9,9 +9,9 @@ import pytest
 
 import bayplan
 from bayplan.deploy.components import DAEMONS
-from tests.deploy.made import made
+from tests.deploy.manifests import made
 from tests.packaging.containerfile import LET_IN, stages, steps
-from tests.packaging.fresh import INSTALLING, ROOT, Place
+from tests.packaging.empty_home import INSTALLING, ROOT, Place
 
 pytestmark = [
     pytest.mark.whole,

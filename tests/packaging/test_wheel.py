@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import bayplan
-from tests.packaging.fresh import INSTALLING, Place
+from tests.packaging.empty_home import INSTALLING, Place
 
 pytestmark = [pytest.mark.whole, pytest.mark.xdist_group("image"), pytest.mark.timeout(INSTALLING)]
 

@@ -32,7 +32,7 @@ from bayplan.recordings.format import MAGIC, BlockType, pack_block
 from bayplan.recordings.objects import encode_object
 from bayplan.recordings.reader import apply_change
 from tests.builders import make_node, make_pod
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 States = list[tuple[float, dict[ObjectIdentity, RecordedObject]]]

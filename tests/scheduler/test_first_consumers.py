@@ -18,7 +18,7 @@ from bayplan.kube.storage import (
     PersistentVolumeClaim,
 )
 from bayplan.scheduler.config import SchedulerSettings, default_settings
-from tests.scheduler.running import Running, node, pod, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod, scheduling
 
 CLASS = "bayplan-waits"
 
@@ -72,7 +72,7 @@ def pod_with(namespace: str, name: str, claim_name: str) -> Untyped:
     return pod(namespace, name, volumes=[source])
 
 
-def claim_of(it: Running, namespace: str, name: str) -> PersistentVolumeClaim:
+def claim_of(it: RunningScheduler, namespace: str, name: str) -> PersistentVolumeClaim:
     return it.live.cached(PersistentVolumeClaim)[f"{namespace}/{name}"]
 
 
@@ -161,5 +161,5 @@ async def test_a_provisioner_that_says_no_sends_the_pod_elsewhere(
         await it.placed(namespace, "p")
 
 
-def _selected(it: Running, namespace: str) -> str:
+def _selected(it: RunningScheduler, namespace: str) -> str:
     return claim_of(it, namespace, "data").metadata.annotations.get(SELECTED_NODE, "")

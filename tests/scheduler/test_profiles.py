@@ -8,7 +8,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.workloads import Service
 from bayplan.scheduler.config import SchedulerSettings, parse_settings, plugin_set, rules
 from tests.builders import make_pod
-from tests.scheduler.running import node, pod, scheduling
+from tests.scheduler.running_scheduler import node, pod, scheduling
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
 GPU = "example.com/gpu"

@@ -27,7 +27,7 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dryrun import ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.status_patcher import StatusPatcher
-from tests.fit.worlds import random_object, random_pod
+from tests.fit.random_clusters import random_object, random_pod
 
 pytestmark = pytest.mark.whole
 

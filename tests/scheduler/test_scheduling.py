@@ -7,7 +7,7 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.queue import SubQueue
-from tests.scheduler.running import Running, node, pod, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod, scheduling
 
 
 async def test_pods_are_bound_to_nodes_that_fit(client: Client, namespace: str) -> None:
@@ -100,7 +100,7 @@ def priority_class(name: str, value: int) -> Untyped:
     return {**kind, "metadata": {"name": name}, "value": value}
 
 
-async def reasons(it: Running, namespace: str) -> set[str]:
+async def reasons(it: RunningScheduler, namespace: str) -> set[str]:
     """The reasons of all events so far."""
     for recorder in it.scheduler.recorders:
         await recorder.drain()

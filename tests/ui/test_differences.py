@@ -17,7 +17,7 @@ from bayplan.ui.changelog import PageChangeLog
 from bayplan.ui.picture.picture import Picture
 from bayplan.ui.tables import Changes, Tables
 from tests.builders import make_node, make_pod
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 from tests.patience import PATIENCE
 from tests.ui.pages import NOW, Noon, apply, browsing, page_of, tables_of
 

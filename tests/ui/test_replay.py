@@ -23,7 +23,7 @@ from bayplan.ui.backend import NotAvailableError
 from bayplan.ui.encoder import Encoded
 from bayplan.ui.replay.backend import Replay
 from tests.builders import make_node, make_pod
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 from tests.ui.pages import apply, tables_of
 
 pytestmark = pytest.mark.whole

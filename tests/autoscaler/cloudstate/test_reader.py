@@ -21,7 +21,7 @@ from bayplan.nodegroups import (
     template_of,
 )
 from tests.builders import make_node
-from tests.embedded.cloud.clouds import WORKERS, Clock, Sky
+from tests.embedded.cloud.clouds import WORKERS, ManualClock, SimulatedCloud
 
 
 class Odd(DryRunProvider):
@@ -57,12 +57,12 @@ class Odd(DryRunProvider):
 
 @pytest.fixture
 def cloud() -> Odd:
-    return Odd(Sky([WORKERS]).provider)
+    return Odd(SimulatedCloud([WORKERS]).provider)
 
 
 @pytest.fixture
 def reader(cloud: Odd) -> CloudReader:
-    return CloudReader(cloud, GroupOptions(), Clock())
+    return CloudReader(cloud, GroupOptions(), ManualClock())
 
 
 async def test_a_group_that_falls_silent_is_as_it_was_and_says_so(
@@ -89,7 +89,7 @@ async def test_a_group_that_falls_silent_while_it_is_made_larger_counts_as_that_
 async def test_a_group_that_is_not_named_any_more_is_as_it_was_until_nothing_can_come(
     cloud: Odd,
 ) -> None:
-    clock = Clock()
+    clock = ManualClock()
     reader = CloudReader(cloud, GroupOptions(), clock)
     before = (await reader.read()).groups["workers"]
     cloud.unnamed = True
@@ -137,7 +137,7 @@ async def test_what_is_no_price_is_none(cloud: Odd, reader: CloudReader, price: 
 
 
 async def test_templates_are_asked_for_once_in_a_while(cloud: Odd) -> None:
-    clock = Clock()
+    clock = ManualClock()
     reader = CloudReader(cloud, GroupOptions(), clock)
     for _ in range(3):
         await reader.read()

@@ -18,7 +18,7 @@ from bayplan.lab import run_virtually
 from bayplan.nodegroups import Provider
 from tests.autoscaler.faults.faulty_provider import FaultPeriod, FaultyProvider, ProviderFault
 from tests.autoscaler.faults.test_faults import SURE, spec
-from tests.autoscaler.running import Town, all_run, ended, led, virtual_town
+from tests.autoscaler.running_autoscaler import RunningCluster, all_run, ended, led, virtual_town
 
 pytestmark = pytest.mark.whole
 
@@ -106,22 +106,24 @@ async def play(schedule: Schedule, seen: Seen) -> int:
         cloud.seen = seen
         return cloud
 
-    async with virtual_town(spec(second=schedule.second), SURE, wrap=wrap, leads=False) as town:
+    async with virtual_town(spec(second=schedule.second), SURE, wrap=wrap, leads=False) as cluster:
         failed: set[str] = set()
-        cloud = town.lab.simulation.cloud
-        cloud.listeners.append(lambda name: failed.add(name) if _has_failed(town, name) else None)
-        task = led(town, town.lab.client())
+        cloud = cluster.lab.simulation.cloud
+        cloud.listeners.append(
+            lambda name: failed.add(name) if _has_failed(cluster, name) else None
+        )
+        task = led(cluster, cluster.lab.client())
         for moment, what in _events(schedule):
-            await town.lab.run(moment)
+            await cluster.lab.run(moment)
             if isinstance(what, Trouble):
-                _strike(town, what, moment)
+                _strike(cluster, what, moment)
             else:
                 await ended(task)
-                task = led(town, town.lab.client())
-        await town.lab.run(LAST + 2)
-        await town.until(all_run(20), within=4 * 3600)
+                task = led(cluster, cluster.lab.client())
+        await cluster.lab.run(LAST + 2)
+        await cluster.until(all_run(20), within=4 * 3600)
         await ended(task)
-        return len(town.sold - failed)
+        return len(cluster.sold - failed)
 
 
 def _events(schedule: Schedule) -> list[tuple[int, Trouble | None]]:
@@ -131,16 +133,16 @@ def _events(schedule: Schedule) -> list[tuple[int, Trouble | None]]:
     return sorted(found, key=lambda event: event[0])
 
 
-def _strike(town: Town, trouble: Trouble, moment: int) -> None:
-    faults, name = town.lab.simulation.faults, repr(trouble)
+def _strike(cluster: RunningCluster, trouble: Trouble, moment: int) -> None:
+    faults, name = cluster.lab.simulation.faults, repr(trouble)
     if moment == trouble.start:
         faults.inject(name, Fault(kind=trouble.kind, group=trouble.group))
     else:
         faults.clear(name)
 
 
-def _has_failed(town: Town, name: str) -> bool:
-    one = town.lab.simulation.cloud.instances.get(name)
+def _has_failed(cluster: RunningCluster, name: str) -> bool:
+    one = cluster.lab.simulation.cloud.instances.get(name)
     return one is not None and one.state == "failed"
 
 

@@ -56,7 +56,7 @@ GPUS = SimulatedNodeGroup(
 )
 
 
-class Clock:
+class ManualClock:
     """Time that is moved by hand."""
 
     def __init__(self, moment: datetime = START) -> None:
@@ -72,16 +72,16 @@ class Clock:
         self.moment += timedelta(seconds=seconds)
 
 
-class Sky:
+class SimulatedCloud:
     """A cloud and what makes its instances boot; a data file makes it one that remembers."""
 
     def __init__(
         self,
         groups: Sequence[SimulatedNodeGroup] = (WORKERS, GPUS),
         data: Path | None = None,
-        clock: Clock | None = None,
+        clock: ManualClock | None = None,
     ) -> None:
-        self.clock = clock or Clock()
+        self.clock = clock or ManualClock()
         self.database = Database(data)
         store = ApiObjectStore(self.database, CatalogFields(Catalog()))
         self.context = ControllerContext(StoreView(store), self.clock, Random(1))
@@ -114,7 +114,7 @@ class Sky:
         return [(one.name, one.state) for one in self.cloud.instances_of(group)]
 
 
-class Served:
+class ServedProvider:
     """A provider asked in this process, over a socket or over TLS."""
 
     def __init__(self, provider: Provider, how: str, folder: Path) -> None:

@@ -16,7 +16,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
 from bayplan.kube.volumes import ClaimVolumeSource, Volume
 from tests.builders import make_pod, make_pv, make_pvc, make_storage_class
-from tests.fit.worlds import CLASSES, DRIVERS, random_object, random_pod
+from tests.fit.random_clusters import CLASSES, DRIVERS, random_object, random_pod
 
 K = TypeVar("K", bound=KubeObject)
 PROVISIONERS = (DRIVERS[0], "kubernetes.io/aws-ebs")

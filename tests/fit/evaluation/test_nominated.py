@@ -21,7 +21,7 @@ from tests.builders import (
     make_pvc,
     selector,
 )
-from tests.fit.worlds import NODES, random_object, random_pod
+from tests.fit.random_clusters import NODES, random_object, random_pod
 
 HOST = "kubernetes.io/hostname"
 

@@ -14,7 +14,7 @@ from bayplan.fit import CacheLimits, Profile, Refusal, Snapshot
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.kube.pods import Pod
 from tests.builders import make_pod
-from tests.fit.worlds import Dice, random_object, random_pod
+from tests.fit.random_clusters import Dice, random_object, random_pod
 
 pytestmark = pytest.mark.whole
 

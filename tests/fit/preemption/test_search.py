@@ -19,7 +19,7 @@ from tests.builders import (
     selector,
 )
 from tests.fit.kubernetes import kubernetes, node
-from tests.fit.worlds import NODES, random_object, random_pod
+from tests.fit.random_clusters import NODES, random_object, random_pod
 
 
 def crowded(nodes: int, *, priority: int = 0) -> list[KubeObject]:

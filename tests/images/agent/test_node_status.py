@@ -35,7 +35,7 @@ from tests.images.in_memory_runtime import InMemoryRuntime
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import push_for_all
 from tests.patience import PATIENCE
-from tests.scheduler.running import pod
+from tests.scheduler.running_scheduler import pod
 
 GIB = 1024**3
 

@@ -21,7 +21,7 @@ from bayplan.kube.workloads import RuntimeClass
 from tests.accounts import restricted, write_token
 from tests.cli.commands import command
 from tests.deploy.audit import Audit
-from tests.deploy.made import made
+from tests.deploy.manifests import made
 from tests.images.agent.test_story import NODE, until_told
 from tests.images.manager_fixture import FakeCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry

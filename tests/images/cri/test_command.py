@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.images.cri import cri_pb2 as cri
-from tests.images.parts.crashing import cri_process
+from tests.images.parts.cri_process import cri_process
 from tests.images.parts.registry import free_port
 from tests.images.parts.service import CONFIG
 from tests.patience import PATIENCE

@@ -22,7 +22,7 @@ from bayplan.queues.session import CyclePlan, Session
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.schedules import QueueMade, Schedule, trees
 from tests.scheduler.batch.test_random_queues import NOBODY
-from tests.scheduler.running import node, scheduling
+from tests.scheduler.running_scheduler import node, scheduling
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,21 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.volcano import PodGroup, Queue
 from tests.client.conftest import meta
 from tests.scheduler.batch.objects import group, pod, queue
+from tests.scheduler.batch.queue_stories import bought_for, gated
 from tests.scheduler.batch.test_status import served
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import Running, node
+from tests.scheduler.running_scheduler import RunningScheduler, node
 
 pytestmark = pytest.mark.virtual
 GOOD = (node("n", "8"), queue("good"))
 
 
-async def events(it: Running, name: str) -> str:
+async def events(it: RunningScheduler, name: str) -> str:
     """What events say of an object, by its name."""
     found = (await it.client.list(EVENTS)).items
     return " ".join(f"{one.reason}: {one.note}" for one in found if one.regarding.name == name)
 
 
-async def only_the_good_one_runs(it: Running) -> None:
+async def only_the_good_one_runs(it: RunningScheduler) -> None:
     await it.placed("default", "good")
     assert it.node_of("default", "bad") == ""
     assert bought_for(it, "default") == set()
@@ -128,6 +128,6 @@ async def test_a_pod_with_the_gate_of_others_is_left_alone() -> None:
         assert len(found.spec.scheduling_gates) == 2
 
 
-async def _set_state(it: Running, state: str) -> None:
+async def _set_state(it: RunningScheduler, state: str) -> None:
     change = merge({"status": {"state": state}})
     await it.client.patch(Queue, "bad", change=change, subresource="status")

@@ -11,7 +11,7 @@ from bayplan.queues import Ledger
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.schedules import BindJob, QueueMade, Schedule
 from tests.scheduler.batch.test_random_queues import Stage, ledger_of, play, split, stage, starved
-from tests.scheduler.faults.room import check_at_rest
+from tests.scheduler.faults.clusters import check_at_rest
 from tests.scheduler.faults.wire import Fault, How, Target
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]

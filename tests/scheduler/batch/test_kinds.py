@@ -10,8 +10,8 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.volcano import PodGroup
 from bayplan.lab import VirtualLab
 from tests.scheduler.batch.objects import install_kinds, pod, queue
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import node, scheduling
+from tests.scheduler.batch.queue_stories import bought_for, gated
+from tests.scheduler.running_scheduler import node, scheduling
 
 pytestmark = pytest.mark.virtual
 NOBODY = parse_cluster(b"seed: 1\n", "empty", Path())

@@ -11,10 +11,10 @@ from bayplan.queues import Ledger
 from bayplan.queues.observed_queues import ObservedQueues
 from tests.builders import PodBuilder, make_pod
 from tests.scheduler.batch.objects import group, pod, queue
+from tests.scheduler.batch.queue_stories import bought_for
 from tests.scheduler.batch.test_reservations import held, reason
 from tests.scheduler.batch.test_status import served
-from tests.scheduler.batch.told import bought_for
-from tests.scheduler.running import node
+from tests.scheduler.running_scheduler import node
 
 pytestmark = pytest.mark.virtual
 LARGE, SMALL = queue("large", {"cpu": "4"}), queue("small", {"cpu": "1"})

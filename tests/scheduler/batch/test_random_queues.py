@@ -23,12 +23,12 @@ from bayplan.queues import Gate, Group, Ledger, TaskStatus
 from bayplan.queues.orders import group_order
 from bayplan.scheduler.config import default_settings
 from tests.scheduler.batch import objects
-from tests.scheduler.batch.market import Market, run_pods
+from tests.scheduler.batch.node_provisioner import NodeProvisioner, run_pods
 from tests.scheduler.batch.schedules import LAST, BindJob, Schedule, schedules
 from tests.scheduler.batch.truth import QUEUE_OF, QuotaTruth
-from tests.scheduler.faults.room import Replica, check_at_rest
+from tests.scheduler.faults.clusters import Replica, check_at_rest
 from tests.scheduler.faults.schedules import LEASE
-from tests.scheduler.running import node
+from tests.scheduler.running_scheduler import node
 
 pytestmark = pytest.mark.whole
 
@@ -57,7 +57,7 @@ class Stage:
     lab: VirtualLab
     client: Client
     truth: QuotaTruth
-    market: Market
+    provisioner: NodeProvisioner
     replicas: list[Replica]
 
     def replica(self, schedule: Schedule) -> None:
@@ -85,9 +85,9 @@ async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
         limits = {one.name: Fraction(one.cpu) for one in schedule.queues if one.cpu is not None}
         truth = QuotaTruth(limits, {one.name: one.parent for one in schedule.queues})
         lab.plane.store.listeners.append(truth.observe)
-        market = Market(client)
-        made = Stage(lab, client, truth, market, [])
-        others = [asyncio.ensure_future(one) for one in (market.run(), run_pods(client))]
+        provisioner = NodeProvisioner(client)
+        made = Stage(lab, client, truth, provisioner, [])
+        others = [asyncio.ensure_future(one) for one in (provisioner.run(), run_pods(client))]
         try:
             yield made
         finally:

@@ -10,20 +10,20 @@ from bayplan.client import Untyped, deletion, merge
 from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import Queue
 from tests.scheduler.batch.objects import group, pod, queue
+from tests.scheduler.batch.queue_stories import bought_for, gated
 from tests.scheduler.batch.test_status import served
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import Running, node
+from tests.scheduler.running_scheduler import RunningScheduler, node
 
 pytestmark = pytest.mark.virtual
 TIMEOUT, REST = 600.0, 60.0
 
 
-def held(it: Running, name: str) -> float:
+def held(it: RunningScheduler, name: str) -> float:
     """How much cpu of a queue's quota is held for pods without a node."""
     return it.scheduler.batch.ledger.usage(name).reserved["cpu"]
 
 
-def reason(it: Running, name: str) -> str:
+def reason(it: RunningScheduler, name: str) -> str:
     found = it.pod("default", name)
     conditions = found.status.conditions if found is not None else []
     return next((one.reason for one in conditions if one.type == "PodScheduled"), "")

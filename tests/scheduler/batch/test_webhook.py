@@ -21,8 +21,8 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import PodGroup
 from bayplan.lab import VirtualLab
 from tests.scheduler.batch.objects import OPT_IN, install_kinds, pod, queue
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import Running, node, scheduling
+from tests.scheduler.batch.queue_stories import bought_for, gated
+from tests.scheduler.running_scheduler import RunningScheduler, node, scheduling
 
 pytestmark = pytest.mark.virtual
 Policy = Literal["Ignore", "Fail"]
@@ -41,7 +41,7 @@ class Door:
 
 
 @asynccontextmanager
-async def guarded(policy: Policy) -> AsyncIterator[tuple[VirtualLab, Running, Door]]:
+async def guarded(policy: Policy) -> AsyncIterator[tuple[VirtualLab, RunningScheduler, Door]]:
     """A cluster with a queue of one cpu, a node, a webhook and a scheduler."""
     registration = replace(Registration(), policy=policy)
     names = ("bayplan-webhook.kube-system.svc",)
@@ -58,7 +58,7 @@ async def guarded(policy: Policy) -> AsyncIterator[tuple[VirtualLab, Running, Do
             yield lab, it, door
 
 
-async def ask(it: Running, name: str) -> None:
+async def ask(it: RunningScheduler, name: str) -> None:
     """Make a pod that asks for the gate, and leave the gate to the webhook."""
     made = pod("default", name, "1", queue="team", gated=False)
     meta = made["metadata"]
@@ -67,7 +67,7 @@ async def ask(it: Running, name: str) -> None:
     await it.client.create(made)
 
 
-async def end(it: Running, name: str) -> None:
+async def end(it: RunningScheduler, name: str) -> None:
     await it.client.delete(Pod, "default", name, options=deletion(grace=0))
 
 

@@ -7,18 +7,18 @@ import pytest
 from bayplan.client import Untyped, merge
 from bayplan.client.resources import EVENTS
 from bayplan.kube.nodes import Node
-from tests.scheduler.faults.room import NODES, Room, claim, pod, room
+from tests.scheduler.faults.clusters import NODES, FaultyCluster, claim, pod, room
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 
 
-async def said_of(it: Room, name: str) -> str:
+async def said_of(it: FaultyCluster, name: str) -> str:
     """What events say of an object, by its name."""
     events = (await it.client.list(EVENTS)).items
     return " ".join(str(one.note) for one in events if one.regarding.name == name)
 
 
-def condition_of(it: Room, name: str) -> str:
+def condition_of(it: FaultyCluster, name: str) -> str:
     """What a pod's PodScheduled condition says."""
     conditions = it.truth.pod(name).get("status", {}).get("conditions") or []
     return next(

@@ -10,7 +10,7 @@ import pytest
 from bayplan.base.clock import Clock
 from bayplan.client.resources import EVENTS
 from bayplan.kube.pods import Pod
-from tests.scheduler.faults.room import CPU, NODES, Room, claim, pod, room
+from tests.scheduler.faults.clusters import CPU, NODES, FaultyCluster, claim, pod, room
 from tests.scheduler.faults.wire import Fault, How, Target
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
@@ -70,7 +70,7 @@ FAULTS: dict[str, list[Fault]] = {
 }
 
 
-async def fill(it: Room) -> None:
+async def fill(it: FaultyCluster) -> None:
     """As many pods as there is room for, to the last, a third with a claim; and one more."""
     count = NODES * CPU
     for number in range(count):

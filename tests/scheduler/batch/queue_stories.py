@@ -8,7 +8,7 @@ from bayplan.kube.gates import FeatureGates
 from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import Queue
 from tests.scheduler.batch.objects import group, install_kinds, pod, queue
-from tests.scheduler.running import Running, node, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, scheduling
 
 QUEUE = "bayplan-team"
 OFF = Profile(gates=FeatureGates({"QueueAllocationGate": False}))
@@ -23,13 +23,13 @@ def is_bought_for(found: Pod) -> bool:
     return unschedulable and not found.spec.node_name and not found.spec.scheduling_gates
 
 
-def bought_for(it: Running, namespace: str) -> set[str]:
+def bought_for(it: RunningScheduler, namespace: str) -> set[str]:
     """The pods for which nodes are bought now."""
     pods = it.live.cached(Pod).values()
     return {one.name for one in pods if one.namespace == namespace and is_bought_for(one)}
 
 
-def gated(it: Running, namespace: str) -> set[str]:
+def gated(it: RunningScheduler, namespace: str) -> set[str]:
     """The pods that have a gate."""
     pods = it.live.cached(Pod).values()
     return {one.name for one in pods if one.namespace == namespace and one.spec.scheduling_gates}
@@ -112,7 +112,7 @@ async def everything_off(client: Client, namespace: str) -> None:
         await it.placed(namespace, "again")
 
 
-async def _one_placed(it: Running, namespace: str, names: set[str]) -> str:
+async def _one_placed(it: RunningScheduler, namespace: str, names: set[str]) -> str:
     """The first of these pods to have a node."""
     await it.until(lambda: any(it.node_of(namespace, name) for name in names))
     return next(name for name in names if it.node_of(namespace, name))

@@ -21,7 +21,7 @@ NOT_READY: Untyped = {"key": "node.kubernetes.io/not-ready", "operator": "Exists
 """An API server taints new nodes so, and where there is no controller they stay that way."""
 
 
-class Running:
+class RunningScheduler:
     """A scheduler at work."""
 
     def __init__(self, client: Client, daemon: SchedulerDaemon) -> None:
@@ -73,14 +73,14 @@ class Running:
 @asynccontextmanager
 async def scheduling(
     client: Client, settings: SchedulerSettings | None = None, *, profile: Profile | None = None
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningScheduler]:
     """A scheduler at work until the end, when nothing assumed may be left."""
     daemon = SchedulerDaemon(settings or default_settings([NAME]), profile=profile)
     task = asyncio.ensure_future(daemon.lead(client))
     try:
         async with asyncio.timeout(PATIENCE):
             await daemon.ready.wait()
-        running = Running(client, daemon)
+        running = RunningScheduler(client, daemon)
         yield running
         await running.until(lambda: not running.live.snapshot.assumptions())
     finally:

@@ -10,7 +10,7 @@ from bayplan.client import Client, Untyped, merge
 from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.nodes import Node
-from tests.scheduler.running import Running, node, pod, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod, scheduling
 
 DRIVER = "disk.csi.example.com"
 WITH, BARE = "bayplan-with-driver", "bayplan-bare"
@@ -85,7 +85,7 @@ async def _two_nodes(client: Client, limit: int) -> None:
     await client.create(csinode(WITH, limit))
 
 
-async def _nobody_wrote_a_rule(it: Running) -> None:
+async def _nobody_wrote_a_rule(it: RunningScheduler) -> None:
     for name in (WITH, BARE):
         found = await it.client.get(Node, name)
         # A plain API server marks new nodes as not ready by itself.

@@ -22,7 +22,7 @@ from bayplan.lab import Lab, LiveLab, VirtualLab
 from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from tests.embedded.cloud.clouds import Served
+from tests.embedded.cloud.clouds import ServedProvider
 from tests.patience import PATIENCE
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
@@ -30,7 +30,7 @@ CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 
 
 @dataclass(slots=True)
-class Town:
+class RunningCluster:
     """A cluster at work."""
 
     lab: Lab
@@ -106,7 +106,7 @@ async def virtual_town(
     wrap: Callable[[VirtualLab, Provider], Provider] = lambda _, provider: provider,
     leads: bool = True,
     expects: AmendTemplate = unchanged,
-) -> AsyncIterator[Town]:
+) -> AsyncIterator[RunningCluster]:
     """A town in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from the
     beginning, it is to be `led`.
     """
@@ -118,19 +118,19 @@ async def virtual_town(
             yield provider
 
         daemon = AutoscalerDaemon(cloud, options, profile=profile, amend_template=expects)
-        town = Town(lab, lab.client(), daemon)
-        town.watch()
-        task = led(town, lab.client()) if leads else None
+        cluster = RunningCluster(lab, lab.client(), daemon)
+        cluster.watch()
+        task = led(cluster, lab.client()) if leads else None
         try:
-            yield town
+            yield cluster
         finally:
             if task is not None:
                 await ended(task)
 
 
-def led(town: Town, client: Client) -> asyncio.Task[None]:
+def led(cluster: RunningCluster, client: Client) -> asyncio.Task[None]:
     """Let the autoscaler begin."""
-    return asyncio.ensure_future(town.autoscaler.lead(client))
+    return asyncio.ensure_future(cluster.autoscaler.lead(client))
 
 
 async def ended(task: asyncio.Task[None]) -> None:
@@ -145,7 +145,7 @@ async def ended(task: asyncio.Task[None]) -> None:
 @asynccontextmanager
 async def live_town(
     spec: ClusterSpec, folder: Path, options: AutoscalerOptions, *, profile: Profile | None = None
-) -> AsyncIterator[Town]:
+) -> AsyncIterator[RunningCluster]:
     """A town on the wall's clock: the API server over HTTPS, the cloud over gRPC and TLS."""
     path = folder / "kubeconfig"
     async with AsyncExitStack() as stack:
@@ -154,10 +154,10 @@ async def live_town(
         daemon = AutoscalerDaemon(over_tls(lab, folder), options, profile=profile)
         leading = [schedulers(profile).lead, daemon.lead]
         tasks = [asyncio.ensure_future(one(client)) for one in leading]
-        town = Town(lab, client, daemon)
-        town.watch()
+        cluster = RunningCluster(lab, client, daemon)
+        cluster.watch()
         try:
-            yield town
+            yield cluster
         finally:
             for task in tasks:
                 task.cancel()
@@ -169,7 +169,7 @@ def over_tls(lab: Lab, folder: Path) -> OpenCloud:
 
     @asynccontextmanager
     async def cloud(_: Client) -> AsyncIterator[Provider]:
-        async with Served(lab.simulation.provider, "tls", folder) as provider:
+        async with ServedProvider(lab.simulation.provider, "tls", folder) as provider:
             yield provider
 
     return cloud

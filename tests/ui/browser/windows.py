@@ -16,7 +16,7 @@ _MIDDLE = """(node) => {
 _HEAD = _MIDDLE.replace("bay.h / 2", "8")
 
 
-class Watched:
+class Window:
     """A window."""
 
     def __init__(self, page: Page, url: str) -> None:

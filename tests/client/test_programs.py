@@ -55,7 +55,7 @@ def alive(tmp_path: Path) -> Iterator[Alive]:
 async def test_a_program_that_leaves_a_child_with_its_pipe_ends_at_any_moment(
     alive: Alive, limit: float
 ) -> None:
-    async with asyncio.timeout(60):  # the child would hold the pipe for ten minutes
+    async with asyncio.timeout(PATIENCE):  # the child would hold the pipe for ten minutes
         with pytest.raises(ProgramError, match="no output in"):
             await alive.shell("sleep 600 & exit 0", limit).run()
         assert await asyncio.to_thread(alive.read_end) == b""
@@ -67,7 +67,7 @@ async def test_a_pipe_that_a_process_of_another_group_holds_is_not_waited_for(al
     escaped = int(await asyncio.to_thread(alive.read_line))
     running.cancel()
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             with pytest.raises(asyncio.CancelledError):
                 await running
     finally:
@@ -78,7 +78,7 @@ async def test_a_program_ends_with_the_task_that_runs_it(alive: Alive) -> None:
     running = asyncio.ensure_future(alive.shell("sleep 600 & echo started >&3; wait").run())
     assert await asyncio.to_thread(alive.read_line) == b"started\n"
     running.cancel()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         with pytest.raises(asyncio.CancelledError):
             await running
         assert await asyncio.to_thread(alive.read_end) == b""

@@ -1,9 +1,9 @@
 """The page at 5,000 nodes and 100,000 pods, in a real browser without a graphics card.
 
-The server is the page's own, told made-up rows, so that what is measured is the browser: how soon
+The server is the page's own, with made-up rows, so that what is measured is the browser: how soon
 after the state has come the first picture is drawn, how long the work of a frame takes while the
 drawing is moved at each level of detail, how long it is from one frame to the next then and while
-changes stream in, how long it is from a change told by the server to the frame that shows it, and
+changes stream in, how long it is from a change sent by the server to the frame that shows it, and
 how much memory the page's script and its process hold.
 
 Work is what the page's own thread does; from frame to frame there is also what chromium does to
@@ -48,7 +48,7 @@ def cases() -> Iterator[Result]:
         first, came = page.evaluate(_FIRST)
         yield Result("page/first-picture", (first - came) / 1000, "s after the state has come")
         yield Result("page/loaded", first / 1000, "s after the address was opened")
-        yield Result("page/change", _change_to_drawn(server, page), "ms from told to drawn")
+        yield Result("page/change", _change_to_drawn(server, page), "ms from sent to drawn")
         for level, width in LEVELS.items():
             yield from _frames(f"page/pan/{level}", page.evaluate(_PAN, [width, FRAMES]))
         for level in ("far", "pods"):

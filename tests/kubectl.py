@@ -16,7 +16,7 @@ needs_kubectl = pytest.mark.skipif(not KUBECTL, reason="kubectl is not installed
 
 
 class Output(NamedTuple):
-    """What a kubectl said."""
+    """The output of a kubectl."""
 
     code: int
     out: str

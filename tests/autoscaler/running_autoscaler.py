@@ -31,14 +31,14 @@ CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 
 @dataclass(slots=True)
 class RunningCluster:
-    """A cluster at work."""
+    """A cluster with our scheduler and our autoscaler at work."""
 
     lab: Lab
     client: Client
     autoscaler: AutoscalerDaemon
     most: int = 0
     """The most instances that the cloud has had at once."""
-    sold: set[str] = field(default_factory=set)
+    created_instances: set[str] = field(default_factory=set)
     """All instances that there have been."""
 
     async def until(self, holds: Callable[[dict[str, Pod]], bool], within: float = 3600) -> None:
@@ -62,7 +62,7 @@ class RunningCluster:
     async def nodes(self) -> list[str]:
         return sorted(node.name for node in (await self.client.list(Node)).items)
 
-    async def said(self, reason: str) -> list[str]:
+    async def event_notes(self, reason: str) -> list[str]:
         """The texts of our events with this reason."""
         events = (await self.client.list(Event)).items
         return [one.note for one in events if one.reason == reason]
@@ -74,11 +74,11 @@ class RunningCluster:
         return data
 
     def watch(self) -> None:
-        """Take note of every instance that is bought."""
+        """Record every instance that is created."""
         cloud = self.lab.simulation.cloud
 
         def note(name: str) -> None:
-            self.sold.add(name)
+            self.created_instances.add(name)
             self.most = max(self.most, len(cloud.instances))
 
         cloud.listeners.append(note)
@@ -98,7 +98,7 @@ def schedulers(profile: Profile | None = None) -> SchedulerDaemon:
 
 
 @asynccontextmanager
-async def virtual_town(
+async def virtual_running_cluster(
     spec: ClusterSpec,
     options: AutoscalerOptions | None = None,
     *,
@@ -107,8 +107,8 @@ async def virtual_town(
     leads: bool = True,
     expects: AmendTemplate = unchanged,
 ) -> AsyncIterator[RunningCluster]:
-    """A town in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from the
-    beginning, it is to be `led`.
+    """A cluster in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from
+    the beginning, it is to be `led`.
     """
     async with VirtualLab(spec, [schedulers(profile).lead]) as lab:
         provider = wrap(lab, lab.simulation.provider)
@@ -137,16 +137,16 @@ async def ended(task: asyncio.Task[None]) -> None:
     """End it, and say if it had failed before."""
     failed = task.done()
     task.cancel()
-    (said,) = await asyncio.gather(task, return_exceptions=True)
-    if failed and said is not None:
-        raise said
+    (error,) = await asyncio.gather(task, return_exceptions=True)
+    if failed and error is not None:
+        raise error
 
 
 @asynccontextmanager
-async def live_town(
+async def live_running_cluster(
     spec: ClusterSpec, folder: Path, options: AutoscalerOptions, *, profile: Profile | None = None
 ) -> AsyncIterator[RunningCluster]:
-    """A town on the wall's clock: the API server over HTTPS, the cloud over gRPC and TLS."""
+    """A cluster on the wall clock: the API server over HTTPS, the cloud over gRPC and TLS."""
     path = folder / "kubeconfig"
     async with AsyncExitStack() as stack:
         lab = await stack.enter_async_context(LiveLab(spec, ServerConfig(kubeconfig=path)))

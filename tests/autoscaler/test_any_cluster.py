@@ -53,7 +53,7 @@ async def autoscaling(client: Client, simulated: SimulatedCloud) -> AsyncIterato
         await asyncio.gather(task, return_exceptions=True)
 
 
-class News:
+class ChangeFeed:
     """What the cluster and the cloud come to say."""
 
     def __init__(self, informers: Informers, simulated: SimulatedCloud, namespace: str) -> None:
@@ -71,7 +71,7 @@ class News:
                 self._heard.clear()
                 await self._heard.wait()
 
-    def said(self, reason: str) -> list[str]:
+    def event_notes(self, reason: str) -> list[str]:
         """The texts of events with this reason."""
         return [one.note for one in self._events.objects.values() if one.reason == reason]
 
@@ -109,10 +109,10 @@ async def test_volumes_are_bought_for_and_drivers_waited_for(
         scheduling(client) as scheduler,
         autoscaling(client, simulated) as autoscaler,
     ):
-        news = News(informers, simulated, namespace)
+        news = ChangeFeed(informers, simulated, namespace)
         await news.until(lambda: len(simulated.cloud.instances) == 2)
-        await news.until(lambda: bool(news.said("NotTriggerScaleUp")))
-        (why,) = news.said("NotTriggerScaleUp")
+        await news.until(lambda: bool(news.event_notes("NotTriggerScaleUp")))
+        (why,) = news.event_notes("NotTriggerScaleUp")
         assert "1 Insufficient cpu (bayplan-group: wants 64 CPUs" in why
         simulated.forward(120)
         for name in simulated.cloud.instances:
@@ -123,5 +123,5 @@ async def test_volumes_are_bought_for_and_drivers_waited_for(
             await client.create(csinode(name, limit=2))
         await scheduler.placed(namespace, "a", "b", "c")
         told = "pod triggered scale-up: [{bayplan-group 0->2 (max: 3)}]"
-        await news.until(lambda: news.said("TriggeredScaleUp") == [told] * 3)
+        await news.until(lambda: news.event_notes("TriggeredScaleUp") == [told] * 3)
     assert len(simulated.cloud.instances) == 2

@@ -59,7 +59,7 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
             await _until_removed(lab)
             main.cancel()
             await asyncio.gather(main, return_exceptions=True)
-            assert await cluster.said("CSIDriverMissing")
+            assert await cluster.event_notes("CSIDriverMissing")
             assert "featureGates" in await cluster.status()
             lease = await admin.get(LEASES, "kube-system", "cluster-autoscaler")
             assert lease.spec.lease_transitions == 0
@@ -80,6 +80,6 @@ async def _until_removed(lab: LiveLab) -> None:
 
 def _as_account(kubeconfig: Path) -> str:
     """The kubeconfig with the account's token in place of the administrator's."""
-    said = yaml.safe_load(kubeconfig.read_text())
-    said["users"][0]["user"] = {"token": TOKEN}
-    return str(yaml.safe_dump(said))
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": TOKEN}
+    return str(yaml.safe_dump(config))

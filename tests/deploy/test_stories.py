@@ -50,7 +50,7 @@ QUICK = (
 
 
 @dataclass(slots=True)
-class Port:
+class DeployedCluster:
     """A cluster in which everything of ours runs as it does in production."""
 
     lab: LiveLab
@@ -85,7 +85,7 @@ async def kubectl(kubeconfig: Path, text: str, *arguments: str) -> str:
 
 
 @asynccontextmanager
-async def port(spec: ClusterSpec, folder: Path) -> AsyncIterator[Port]:
+async def port(spec: ClusterSpec, folder: Path) -> AsyncIterator[DeployedCluster]:
     path, audit = folder / "kubeconfig", Audit()
     tokens = write_tokens(folder, ACCOUNTS)
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac", audit=audit)
@@ -96,7 +96,7 @@ async def port(spec: ClusterSpec, folder: Path) -> AsyncIterator[Port]:
             await pods.run(SYSTEM)
             await pods.serve(SYSTEM, "bayplan-webhook")
             running = asyncio.ensure_future(lab.run())
-            yield Port(lab, client, pods, audit)
+            yield DeployedCluster(lab, client, pods, audit)
             lab.stop()
             await running
             assert [await one.answers("liveness") for one in pods.pods] == [200] * len(pods.pods)

@@ -26,9 +26,9 @@ from bayplan.node.settings import settings_of
 from tests.autoscaler.running_autoscaler import (
     RunningCluster,
     all_run,
-    live_town,
+    live_running_cluster,
     story,
-    virtual_town,
+    virtual_running_cluster,
 )
 from tests.clocks import in_virtual_time
 from tests.node.running_agent import RunningAgent, limits_of, publishing, retype
@@ -58,9 +58,9 @@ async def by_node_type(cluster: RunningCluster, at: RunningAgent) -> None:
     assert on["large-1"] == 16
     assert sum(on[name] for name in bought) == 30 - 16
     assert max(on[name] for name in bought) <= 4
-    assert not await cluster.said("FailedAttachVolume")
+    assert not await cluster.event_notes("FailedAttachVolume")
     await _published(at, {"custom-1": 16, "large-1": 16, **dict.fromkeys(bought, 4)})
-    (guess,) = await cluster.said("UnknownInstanceType")
+    (guess,) = await cluster.event_notes("UnknownInstanceType")
     assert guess.startswith("azure-disk Standard_Z9_custom, not in the table: 16 data disks;")
     await _cannot_be_asked_for(cluster)
 
@@ -86,7 +86,11 @@ async def _cannot_be_asked_for(cluster: RunningCluster) -> None:
 async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RunningCluster]:
     """The story's cluster, on the clock that this run of the test is on."""
     virtual = in_virtual_time(request)
-    made = virtual_town(story(NAME)) if virtual else live_town(story(NAME, *SOON), tmp_path, FAST)
+    made = (
+        virtual_running_cluster(story(NAME))
+        if virtual
+        else live_running_cluster(story(NAME, *SOON), tmp_path, FAST)
+    )
     async with made as cluster:
         yield cluster
 
@@ -108,7 +112,7 @@ def _settings(cluster: RunningCluster) -> AttachLimitSettings:
 async def test_a_node_of_another_type_takes_more_and_pods_over_a_lowered_limit_stay() -> None:
     spec = story(NAME, ("max: 10", "max: 1"))
     async with (
-        virtual_town(spec) as cluster,
+        virtual_running_cluster(spec) as cluster,
         publishing(cluster.lab.client(), _settings(cluster)) as at,
     ):
         await cluster.lab.forward(420)
@@ -125,7 +129,7 @@ async def test_a_node_of_another_type_takes_more_and_pods_over_a_lowered_limit_s
         await cluster.lab.forward(120)
         on = Counter(one.spec.node_name for one in await cluster.pods())
         assert on["small-1"] == 14
-        (over,) = await cluster.said("VolumeLimitExceeded")
+        (over,) = await cluster.event_notes("VolumeLimitExceeded")
         assert over.startswith("14 volumes of disk.csi.azure.com are attached, over the limit 4")
 
 
@@ -140,7 +144,7 @@ async def _on_or_off(profile: Profile | None) -> None:
     assert spec.attach_limits is not None
     settings = settings_of(spec.attach_limits, enabled=on)
     async with (
-        virtual_town(spec, profile=profile) as cluster,
+        virtual_running_cluster(spec, profile=profile) as cluster,
         publishing(cluster.lab.client(), settings),
     ):
         await cluster.lab.forward(150)
@@ -156,10 +160,10 @@ async def test_from_zero_as_many_are_bought_as_the_limits_to_come_call_for() -> 
     assert settings is not None
     rules = settings_of(settings, enabled=True)
     for expects, bought in ((unchanged, 1), (expect_limits(lambda: rules), 5)):
-        async with virtual_town(_from_zero(), expects=expects) as cluster:
+        async with virtual_running_cluster(_from_zero(), expects=expects) as cluster:
             # Nobody publishes yet, so that what is bought is what was believed beforehand.
             await cluster.lab.forward(25)
-            assert len(cluster.sold - {"custom-1"}) == bought
+            assert len(cluster.created_instances - {"custom-1"}) == bought
             async with publishing(cluster.lab.client(), rules):
                 await cluster.until(all_run(20))
             on = Counter(one.spec.node_name for one in await cluster.pods())

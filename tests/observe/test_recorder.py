@@ -94,7 +94,7 @@ async def test_the_time_to_record_begins_with_the_recording(tmp_path: Path) -> N
         assert recording.seconds >= 0.1
 
 
-class _Full(RecordingWriter):
+class _FullDiskWriter(RecordingWriter):
     """On a disk that is full when the first news comes."""
 
     def record(self, at: float, obj: RecordedObject) -> bool:
@@ -108,7 +108,7 @@ async def test_a_full_disk_is_said_as_what_it_is(tmp_path: Path) -> None:
 
     def opened(clock: Clock) -> RecordingWriter:
         began.set()
-        return _Full(tmp_path / "r.bpr", name="test", start=clock.now())
+        return _FullDiskWriter(tmp_path / "r.bpr", name="test", start=clock.now())
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         is_watch = "watch" in request.query and "sendInitialEvents" not in request.query

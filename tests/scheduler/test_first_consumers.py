@@ -136,7 +136,7 @@ async def test_what_takes_too_long_is_taken_back(
         await client.create(pod_with(namespace, "p", "data"))
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         await it.until(lambda: _selected(it, namespace) == "")
-        await it.until(lambda: "timed out" in it.said_of(namespace, "p"))
+        await it.until(lambda: "timed out" in it.condition_message(namespace, "p"))
         # A second try finds the provisioner awake.
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         await client.create(volume("bayplan-made", "bayplan-a"))
@@ -154,7 +154,7 @@ async def test_a_provisioner_that_says_no_sends_the_pod_elsewhere(
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         no = merge({"metadata": {"annotations": {SELECTED_NODE: None}}})
         await client.patch(PersistentVolumeClaim, namespace, "data", change=no)
-        await it.until(lambda: "no volume was made" in it.said_of(namespace, "p"))
+        await it.until(lambda: "no volume was made" in it.condition_message(namespace, "p"))
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         await client.create(volume("bayplan-made", "bayplan-a"))
         await complete(client, namespace, "data", "bayplan-made")

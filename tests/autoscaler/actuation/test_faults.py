@@ -13,7 +13,7 @@ from bayplan.embedded.simulation.clusterfile import ClusterSpec
 from bayplan.kube.nodes import Node
 from bayplan.lab import VirtualLab
 from bayplan.nodegroups import NodeRef, Provider, ProviderUnavailableError, RefusedError
-from tests.autoscaler.running_autoscaler import RunningCluster, ended, led, virtual_town
+from tests.autoscaler.running_autoscaler import RunningCluster, ended, led, virtual_running_cluster
 from tests.autoscaler.scaledown.random_clusters import (
     QUICK,
     begun,
@@ -34,7 +34,7 @@ def one_spare() -> ClusterSpec:
 Wrap = Callable[[VirtualLab, Provider], Provider]
 
 
-class Stubborn:
+class StubbornProvider:
     """A cloud that does not delete, or does not say that it did."""
 
     def __init__(self, inner: Provider) -> None:
@@ -54,9 +54,9 @@ class Stubborn:
             raise self.error
 
 
-def stubborn(clouds: list[Stubborn], error: Exception, *, acts: bool = False) -> Wrap:
+def stubborn(clouds: list[StubbornProvider], error: Exception, *, acts: bool = False) -> Wrap:
     def wrap(_: VirtualLab, inner: Provider) -> Provider:
-        cloud = Stubborn(inner)
+        cloud = StubbornProvider(inner)
         cloud.error, cloud.acts = error, acts
         clouds.append(cloud)
         return cloud  # type: ignore[return-value] # the rest is the inner one's
@@ -79,9 +79,9 @@ async def node(cluster: RunningCluster, name: str) -> Node:
 
 
 async def test_a_node_that_the_cloud_does_not_delete_is_as_it_was_and_is_tried_again() -> None:
-    clouds: list[Stubborn] = []
+    clouds: list[StubbornProvider] = []
     wrap = stubborn(clouds, RefusedError("not today"))
-    async with virtual_town(one_spare(), QUICK, wrap=wrap) as cluster:
+    async with virtual_running_cluster(one_spare(), QUICK, wrap=wrap) as cluster:
         await begun(cluster, 1)
         name = await marked(cluster)
         assert (await node(cluster, name)).spec.unschedulable
@@ -90,8 +90,8 @@ async def test_a_node_that_the_cloud_does_not_delete_is_as_it_was_and_is_tried_a
         assert [one.key for one in found.spec.taints] == [DELETION_CANDIDATE]
         assert not found.spec.unschedulable
         assert CORDONED not in found.metadata.annotations
-        said = await cluster.said("ScaleDownFailed")
-        assert said == ["failed to delete empty node: the cloud provider failed: not today"]
+        notes = await cluster.event_notes("ScaleDownFailed")
+        assert notes == ["failed to delete empty node: the cloud provider failed: not today"]
         asked = clouds[0].asked
         await cluster.lab.forward(120)
         assert clouds[0].asked == asked, "it rests for three minutes"
@@ -101,20 +101,20 @@ async def test_a_node_that_the_cloud_does_not_delete_is_as_it_was_and_is_tried_a
 
 
 async def test_a_cloud_that_deletes_and_does_not_say_so_is_believed() -> None:
-    clouds: list[Stubborn] = []
+    clouds: list[StubbornProvider] = []
     wrap = stubborn(clouds, ProviderUnavailableError("lost"), acts=True)
-    async with virtual_town(one_spare(), QUICK, wrap=wrap) as cluster:
+    async with virtual_running_cluster(one_spare(), QUICK, wrap=wrap) as cluster:
         await begun(cluster, 1)
         await cluster.lab.forward(300)
         assert len(await cluster.nodes()) == 1
         assert clouds[0].asked == 1
-        assert not await cluster.said("ScaleDownFailed")
+        assert not await cluster.event_notes("ScaleDownFailed")
 
 
 async def test_a_cloud_that_fails_in_a_way_of_its_own_keeps_no_node_on_its_way() -> None:
-    clouds: list[Stubborn] = []
+    clouds: list[StubbornProvider] = []
     wrap = stubborn(clouds, ZeroDivisionError("a bug"))
-    async with virtual_town(one_spare(), QUICK, wrap=wrap) as cluster:
+    async with virtual_running_cluster(one_spare(), QUICK, wrap=wrap) as cluster:
         await begun(cluster, 1)
         name = await marked(cluster)
         await cluster.lab.forward(10)
@@ -126,7 +126,7 @@ async def test_a_cloud_that_fails_in_a_way_of_its_own_keeps_no_node_on_its_way()
 
 async def test_a_pod_that_comes_meanwhile_keeps_its_node() -> None:
     """It tolerates everything, so that no taint holds it off."""
-    async with virtual_town(one_spare(), QUICK) as cluster:
+    async with virtual_running_cluster(one_spare(), QUICK) as cluster:
         await begun(cluster, 1)
         name = await marked(cluster)
         container = {"name": "c", "image": "i"}
@@ -140,15 +140,15 @@ async def test_a_pod_that_comes_meanwhile_keeps_its_node() -> None:
         await cluster.lab.forward(60)
         assert name in await cluster.nodes()
         assert TO_BE_DELETED not in (await taints(cluster))[name]
-        assert (await cluster.said("ScaleDownFailed"))[0].startswith(
+        assert (await cluster.event_notes("ScaleDownFailed"))[0].startswith(
             "failed to delete empty node: "
         )
 
 
 async def test_a_node_that_somebody_else_had_cordoned_stays_cordoned() -> None:
-    clouds: list[Stubborn] = []
+    clouds: list[StubbornProvider] = []
     wrap = stubborn(clouds, RefusedError("not today"))
-    async with virtual_town(one_spare(), QUICK, wrap=wrap) as cluster:
+    async with virtual_running_cluster(one_spare(), QUICK, wrap=wrap) as cluster:
         await begun(cluster, 1)
         used = {pod.spec.node_name for pod in await cluster.pods()}
         (spare,) = set(await cluster.nodes()) - used
@@ -159,7 +159,7 @@ async def test_a_node_that_somebody_else_had_cordoned_stays_cordoned() -> None:
 
 
 async def test_a_node_that_vanishes_in_mid_drain_is_let_go() -> None:
-    async with virtual_town(half_empty(3, 6), QUICK) as cluster:
+    async with virtual_running_cluster(half_empty(3, 6), QUICK) as cluster:
         await begun(cluster, 6)
         name = await marked(cluster)
         cluster.lab.simulation.cloud.delete([name])
@@ -170,7 +170,7 @@ async def test_a_node_that_vanishes_in_mid_drain_is_let_go() -> None:
 
 
 async def test_a_restart_in_mid_drain_leaves_no_taint_and_loses_no_pod() -> None:
-    async with virtual_town(half_empty(3, 6), QUICK, leads=False) as cluster:
+    async with virtual_running_cluster(half_empty(3, 6), QUICK, leads=False) as cluster:
         first = led(cluster, cluster.lab.client())
         await begun(cluster, 6)
         name = await marked(cluster)
@@ -189,7 +189,7 @@ async def test_a_restart_in_mid_drain_leaves_no_taint_and_loses_no_pod() -> None
 
 async def test_an_eviction_that_a_budget_refuses_gives_up_after_a_while() -> None:
     """Something else spends the budget after the plan was made."""
-    async with virtual_town(half_empty(2, 4), QUICK) as cluster:
+    async with virtual_running_cluster(half_empty(2, 4), QUICK) as cluster:
         await begun(cluster, 4)
         name = await marked(cluster)
         await guard(cluster, 4)

@@ -61,7 +61,7 @@ def test_every_pod_said_to_be_helped_fits_and_a_second_loop_buys_nothing_more(
     assert not decide(after(view, found), chain(expanders), memory(found)).new_nodes
 
 
-class Asked(Chain):
+class RecordingChain(Chain):
     """Remembers what was asked at first."""
 
     def choose(self, request: ExpanderRequest) -> ExpanderChoice:
@@ -92,4 +92,4 @@ def _check_least_nodes(request: ExpanderRequest, choice: ExpanderChoice) -> None
 @given(seed=SEEDS)
 def test_least_nodes_passes_no_group_over_that_helps_as_many_with_fewer(seed: int) -> None:
     view = random_view(random.Random(seed))
-    decide(view, Asked(parse_expanders("least-nodes"), ExpanderContext(random.Random(1))))
+    decide(view, RecordingChain(parse_expanders("least-nodes"), ExpanderContext(random.Random(1))))

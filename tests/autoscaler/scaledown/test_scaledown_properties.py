@@ -1,4 +1,4 @@
-"""Random towns in virtual time: whatever is given back, every pod runs again, and budgets hold."""
+"""Random clusters in virtual time: while nodes are removed, every pod runs again and budgets hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import VirtualLab
 from bayplan.lab.virtual import run_virtually
-from tests.autoscaler.running_autoscaler import STORIES, RunningCluster, virtual_town
+from tests.autoscaler.running_autoscaler import STORIES, RunningCluster, virtual_running_cluster
 from tests.autoscaler.scaledown.random_clusters import QUICK, guard, running
 
 pytestmark = pytest.mark.whole
@@ -122,7 +122,7 @@ def _others(pods: list[Pod]) -> list[Pod]:
 
 async def _play(seed: int) -> None:
     spec, web, db = random_spec(random.Random(seed))
-    async with virtual_town(spec, QUICK) as cluster:
+    async with virtual_running_cluster(spec, QUICK) as cluster:
         assert isinstance(cluster.lab, VirtualLab)
         await guard(cluster, max(web - 1, 1))
         await settled(cluster, web)

@@ -1,4 +1,4 @@
-"""A cloud on its own for tests: groups, a clock that is moved by hand, and nobody else's nodes."""
+"""A simulated cloud without a cluster: node groups, and a clock that is moved by hand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ GPUS = SimulatedNodeGroup(
 
 
 class ManualClock:
-    """Time that is moved by hand."""
+    """A clock that is moved by hand."""
 
     def __init__(self, moment: datetime = START) -> None:
         self.moment = moment
@@ -73,7 +73,7 @@ class ManualClock:
 
 
 class SimulatedCloud:
-    """A cloud and what makes its instances boot; a data file makes it one that remembers."""
+    """A simulated cloud and the boot of its instances; with a data file it survives a restart."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SimulatedCloud:
         self.cloud.open()
 
     def forward(self, seconds: float = 60.0) -> None:
-        """Let time go by, in steps small enough for whoever waits."""
+        """Move the clock in small steps, and let instances boot."""
         for _ in range(12):
             self.clock.moment += timedelta(seconds=seconds / 12)
             self.settle()
@@ -115,7 +115,7 @@ class SimulatedCloud:
 
 
 class ServedProvider:
-    """A provider asked in this process, over a socket or over TLS."""
+    """A provider that is called in this process, over a socket or over TLS."""
 
     def __init__(self, provider: Provider, how: str, folder: Path) -> None:
         self._provider = provider

@@ -1,4 +1,4 @@
-"""Simulated clusters in virtual time for tests, with the few moves that tests make."""
+"""Simulated clusters in virtual time, with the few actions that tests take."""
 
 from __future__ import annotations
 

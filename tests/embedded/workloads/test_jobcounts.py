@@ -50,7 +50,7 @@ moves = st.lists(
 )
 
 
-class Bench:
+class JobControllerFixture:
     """A Job controller alone with a store: the test is the kubelets, the users and the crashes."""
 
     def __init__(self, backend: Any, clock: VirtualClock) -> None:
@@ -158,10 +158,10 @@ def _outcome(pod: PodFacts) -> str:
     return "failed" if pod.is_terminating or pod.phase == "Failed" else ""
 
 
-async def _bench(**spec: Any) -> Bench:
+async def _bench(**spec: Any) -> JobControllerFixture:
     clock = VirtualClock()
     backend = await new_backend(clock)
-    bench = Bench(backend, clock)
+    bench = JobControllerFixture(backend, clock)
     template = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
     template["nodeName"] = "node"
     job = workload("Job", "sum", template=template, backoffLimit=1000, **spec)

@@ -75,7 +75,7 @@ def _claim(rng: random.Random, name: str, namespace: str, *, bound: bool) -> lis
 
 
 def random_template(rng: random.Random) -> NodeTemplate:
-    """A node of a kind that a world has, with a CSINode perhaps and some daemons."""
+    """A node of a kind that random clusters have, with a CSINode perhaps and some daemons."""
     node, csinode = _of_kind(rng, Node), _of_kind(rng, CSINode)
     if rng.random() < 0.7:
         node = replace(node, spec=NodeSpec())

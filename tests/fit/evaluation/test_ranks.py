@@ -38,7 +38,7 @@ ACTIONS = ["put"] * 8 + ["delete", "assume", "assume", "forget", "begin", "commi
 
 
 def make_dice(seed: int, *, calm: bool = False) -> Dice:
-    """Randomness for a world of 30 nodes."""
+    """Randomness for a cluster of 30 nodes."""
     return Dice(seed, nodes=30, pods=40, volumes=12, calm=calm)
 
 

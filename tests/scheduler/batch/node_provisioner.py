@@ -1,4 +1,4 @@
-"""An autoscaler that buys a node for every pod that is said to be unschedulable."""
+"""An autoscaler that adds a node for every unschedulable pod."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def karpenter_buys(pod: Pod) -> bool:
 
 
 class NodeProvisioner:
-    """Buys nodes, as long as it runs."""
+    """Adds nodes, as long as it runs."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -9,7 +9,7 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.volcano import PodGroup, Queue
 from tests.client.conftest import meta
 from tests.scheduler.batch.objects import group, pod, queue
-from tests.scheduler.batch.queue_stories import bought_for, gated
+from tests.scheduler.batch.queue_stories import gated, scale_up_pods
 from tests.scheduler.batch.test_status import served
 from tests.scheduler.running_scheduler import RunningScheduler, node
 
@@ -26,7 +26,7 @@ async def events(it: RunningScheduler, name: str) -> str:
 async def only_the_good_one_runs(it: RunningScheduler) -> None:
     await it.placed("default", "good")
     assert it.node_of("default", "bad") == ""
-    assert bought_for(it, "default") == set()
+    assert scale_up_pods(it, "default") == set()
 
 
 BAD_QUEUES: dict[str, tuple[tuple[Untyped, ...], str]] = {
@@ -48,7 +48,7 @@ async def test_a_pod_of_such_a_queue_waits_and_says_why(what: str) -> None:
         await only_the_good_one_runs(it)
         await lab.forward(5)
         assert gated(it, "default") == {"bad"}
-        assert text in it.said_of("default", "bad")
+        assert text in it.condition_message("default", "bad")
         assert text in await events(it, "bad")
         groups = (await it.client.list(PodGroup)).items
         said = [one.message for made in groups for one in made.status.conditions]
@@ -61,7 +61,7 @@ async def test_a_closed_queue_takes_no_work_until_it_is_open() -> None:
         await it.client.create(pod("default", "bad", queue="bad"))
         await it.client.create(pod("default", "good", queue="good"))
         await only_the_good_one_runs(it)
-        assert "queue bad is not open" in it.said_of("default", "bad")
+        assert "queue bad is not open" in it.condition_message("default", "bad")
         await _set_state(it, "Open")
         await it.placed("default", "bad")
 
@@ -93,7 +93,7 @@ async def test_a_group_that_does_not_exist_is_waited_for() -> None:
         await it.client.create(pod("default", "bad", group="nobody"))
         await it.client.create(pod("default", "good", queue="good"))
         await only_the_good_one_runs(it)
-        assert "PodGroup default/nobody does not exist" in it.said_of("default", "bad")
+        assert "PodGroup default/nobody does not exist" in it.condition_message("default", "bad")
         await it.client.create(group("default", "nobody", "good"))
         await it.placed("default", "bad")
 
@@ -108,7 +108,7 @@ async def test_a_malformed_annotation_is_told(said: str) -> None:
         await it.client.create(bad)
         await it.client.create(pod("default", "good", queue="good"))
         await only_the_good_one_runs(it)
-        assert "is no number of pods" in it.said_of("default", "bad")
+        assert "is no number of pods" in it.condition_message("default", "bad")
         await lab.forward(5)
         assert "is no number of pods" in await events(it, "bad")
 

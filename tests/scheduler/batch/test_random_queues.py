@@ -51,7 +51,7 @@ def test_quota_holds_and_nobody_is_starved(schedule: Schedule) -> None:
 
 
 @dataclass(slots=True)
-class Stage:
+class RandomQueuesRun:
     """A cluster with queues, an autoscaler, and schedulers on wires that fail."""
 
     lab: VirtualLab
@@ -68,7 +68,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
+async def random_queues_run(schedule: Schedule) -> AsyncIterator[RandomQueuesRun]:
     """A stage on which a schedule can be played."""
     async with VirtualLab(NOBODY) as lab:
         client = lab.client()
@@ -86,7 +86,7 @@ async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
         truth = QuotaTruth(limits, {one.name: one.parent for one in schedule.queues})
         lab.plane.store.listeners.append(truth.observe)
         provisioner = NodeProvisioner(client)
-        made = Stage(lab, client, truth, provisioner, [])
+        made = RandomQueuesRun(lab, client, truth, provisioner, [])
         others = [asyncio.ensure_future(one) for one in (provisioner.run(), run_pods(client))]
         try:
             yield made
@@ -101,7 +101,7 @@ async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
 
 async def check(schedule: Schedule) -> None:
     """Play a schedule, and see that all is well in the end."""
-    async with stage(schedule) as it:
+    async with random_queues_run(schedule) as it:
         await play(it, schedule)
         assert it.truth.wrongs == []
         assert {uid: n for uid, n in it.truth.binds.items() if n != 1} == {}
@@ -113,7 +113,7 @@ async def check(schedule: Schedule) -> None:
                 check_at_rest(replica)
 
 
-async def play(it: Stage, schedule: Schedule) -> None:
+async def play(it: RandomQueuesRun, schedule: Schedule) -> None:
     """Let all happen that is to, and then nothing for a while."""
     it.replica(schedule)
     for moment, act, job in sorted(_acts(schedule), key=lambda one: one[0]):
@@ -140,7 +140,9 @@ def _acts(schedule: Schedule) -> list[Act]:
     return acts
 
 
-async def _carry_out(it: Stage, schedule: Schedule, act: str, job: BindJob | None) -> None:
+async def _carry_out(
+    it: RandomQueuesRun, schedule: Schedule, act: str, job: BindJob | None
+) -> None:
     if job is None:
         await (it.replicas[0].kill() if act == "kill" else _replace(it, schedule))
     elif act == "create":
@@ -156,7 +158,7 @@ async def _carry_out(it: Stage, schedule: Schedule, act: str, job: BindJob | Non
                 await it.client.delete(Pod, "default", f"{job.name}-{number}", options=options)
 
 
-async def _replace(it: Stage, schedule: Schedule) -> None:
+async def _replace(it: RandomQueuesRun, schedule: Schedule) -> None:
     it.replica(schedule)
 
 

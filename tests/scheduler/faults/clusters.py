@@ -141,8 +141,8 @@ def check_at_rest(one: Replica) -> None:
 
 
 @asynccontextmanager
-async def room() -> AsyncIterator[FaultyCluster]:
-    """A room that leaves no task behind."""
+async def faulty_cluster() -> AsyncIterator[FaultyCluster]:
+    """A cluster that leaves no task behind."""
     others = asyncio.all_tasks()
     async with VirtualLab(parse_cluster(CLUSTER.encode(), "cluster.yaml", Path())) as lab:
         made = FaultyCluster(lab)

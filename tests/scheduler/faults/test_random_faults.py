@@ -16,7 +16,7 @@ from bayplan.lab import run_virtually
 from bayplan.observe.kinds import OBSERVED
 from bayplan.scheduler.attempt import Placed, attempt
 from bayplan.scheduler.config import default_settings
-from tests.scheduler.faults.clusters import FaultyCluster, claim, pod, room
+from tests.scheduler.faults.clusters import FaultyCluster, claim, faulty_cluster, pod
 from tests.scheduler.faults.schedules import LAST, LEASE, Arrival, Schedule, schedules
 
 pytestmark = pytest.mark.whole
@@ -37,7 +37,7 @@ def test_nobody_is_bound_twice_or_lost(schedule: Schedule) -> None:
 
 async def check(schedule: Schedule) -> None:
     """Run a schedule, and see that all is well in the end."""
-    async with room() as it:
+    async with faulty_cluster() as it:
         await it.create(_class("low", -10), _class("high", 10))
         it.replica(*schedule.faults)
         for moment, act in sorted(_acts(schedule), key=lambda one: one[0]):

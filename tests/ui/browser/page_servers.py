@@ -1,6 +1,6 @@
-"""A page that is told what to show, row by row: what no cluster would say, or not so fast.
+"""A page of made-up rows: what no cluster would show, or not so fast.
 
-The server, its stream and its numbering are the real ones; only what they tell is made up.
+The server, its stream and its numbering are the real ones; only the rows are made up.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FakeBackend:
         """How often the whole state was asked for."""
 
     def put(self, table: str, rows: Sequence[Row]) -> None:
-        """Set rows, and tell whoever listens."""
+        """Set rows, and send them to all listeners."""
         for one in rows:
             self.tables.set(table, one)
         seq = self.change_log.seq + 1
@@ -89,7 +89,7 @@ class FakeBackend:
 
 
 class PageServerThread:
-    """The server in a thread, and a way to have something done there."""
+    """The page's server in a thread of its own; `run` runs a coroutine there."""
 
     def __init__(self, backend: FakeBackend, token: str = "") -> None:
         self.backend = backend

@@ -1,4 +1,4 @@
-"""A window whose complaints are kept, with the few things that most tests do in it."""
+"""A browser window that keeps its errors, with the few actions that most tests take in it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ACTIONS = ["SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup", "Describ
 
 
 class ScalingRun:
-    """A group, a provider that trades with it, and what goes wrong."""
+    """A node group, its provider, and the faults between them."""
 
     def __init__(self, account: Account, wire: Wire, provider: Provider, rng: Random) -> None:
         self.account = account

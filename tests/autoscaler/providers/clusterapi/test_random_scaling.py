@@ -35,7 +35,7 @@ WRONG = (How.UNREACHABLE, How.RESET, How.CUT, How.REFUSED, How.FAILED, How.SLOW_
 
 
 class ScalingRun:
-    """A management cluster, and a provider whose wire is not to be relied on."""
+    """A management cluster, and a provider whose connection fails."""
 
     def __init__(self, capi: Capi, provider: Provider, plan: Plan, faulty: Client) -> None:
         self.capi = capi

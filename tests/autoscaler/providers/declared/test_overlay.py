@@ -90,7 +90,7 @@ async def test_labels_taints_and_amounts_are_laid_over_one_by_one(
     assert node.status.allocatable["memory"] == "32Gi"
 
 
-class Silent:
+class MinimalProvider:
     """A cloud that offers no templates, prices or options, as an old program over gRPC may."""
 
     def __init__(self, inner: Provider) -> None:
@@ -108,7 +108,7 @@ class Silent:
 async def test_a_template_can_be_made_of_what_is_declared_alone(simulated: SimulatedCloud) -> None:
     said = f"""[{{name: workers, price: 2, csiDrivers: {{{DISK}: 8}},
         template: {{capacity: {{cpu: 4, memory: 8Gi}}}}}}, {{name: gpus, csiDrivers: {{}}}}]"""
-    provider = laid(Silent(simulated.provider), said)  # type: ignore[arg-type]
+    provider = laid(MinimalProvider(simulated.provider), said)  # type: ignore[arg-type]
     found = await provider.template("workers")
     assert limits(found) == {DISK: 8}
     assert found.node.status.allocatable == {"cpu": 4, "memory": "8Gi", "pods": 110}

@@ -25,7 +25,7 @@ from tests.embedded.cloud.clouds import SimulatedCloud
 LIMITS = "disk.csi.example.com=many,files.csi.example.com=3"
 
 
-class Odd:
+class OddProvider:
     """A provider most of whose answers make sense."""
 
     def __init__(self, inner: Provider) -> None:
@@ -73,7 +73,7 @@ async def main(folder: Path, port: int) -> None:
     tls = Tls(pair.certificate, pair.key, clients=ours.pair.certificate)
     simulated = SimulatedCloud()
     simulated.forward()
-    provider: Any = Odd(simulated.provider)
+    provider: Any = OddProvider(simulated.provider)
     async with serve(provider, ListenAddresses(host="127.0.0.1", port=port, tls=tls)) as taken:
         client = ours.client_pair("autoscaler", (), now)
         stranger = CertificateAuthority.create(now).client_pair("stranger", (), now)

@@ -207,7 +207,7 @@ async def test_what_somebody_took_away_comes_back() -> None:
 
 
 def _serial(one: WebhookDaemon) -> int:
-    shown = one._shown
+    shown = one._served
     assert shown is not None
     return x509.load_pem_x509_certificate(shown.pair.certificate).serial_number
 
@@ -217,8 +217,8 @@ async def _each_is_trusted(client: Client, replicas: list[WebhookDaemon]) -> Non
     now = client.clock.now()
     found = [await client.get(kind, OURS.name) for kind in (MUTATING, VALIDATING)]
     for one in replicas:
-        assert one._shown is not None
-        leaf = x509.load_pem_x509_certificate(one._shown.pair.certificate)
+        assert one._served is not None
+        leaf = x509.load_pem_x509_certificate(one._served.pair.certificate)
         assert leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc
         for hook in (hook for configuration in found for hook in hooks(configuration)):
             bundle = base64.b64decode(hook["clientConfig"]["caBundle"])

@@ -180,7 +180,7 @@ class Accounts:
         return self.tree.nodes[queue].quota.real_capability
 
     def promised(self, queue: str, name: str) -> float:
-        """Return what a queue uses, reserves or has admitted of a resource, without elastic pods."""
+        """Return what a queue uses, reserves or has admitted of a resource; no elastic pods."""
         usage = self.usage(queue)
         held = usage.allocated[name] + usage.reserved[name]
         return held + usage.inqueue[name] - usage.elastic[name]

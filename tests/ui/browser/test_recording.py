@@ -18,7 +18,7 @@ from bayplan.recordings import RecordingWriter, identity_of
 from tests.builders import make_node, make_pod
 from tests.ui.browser.conftest import Opened
 from tests.ui.browser.processes import Command, page_of
-from tests.ui.browser.watched import Watched
+from tests.ui.browser.windows import Window
 
 pytestmark = pytest.mark.whole
 
@@ -51,7 +51,7 @@ def record(file: Path) -> None:
         writer.mark(60.0)
 
 
-def explanation(window: Watched) -> Locator:
+def explanation(window: Window) -> Locator:
     return window.page.get_by_role("region", name="Explanation")
 
 

@@ -71,7 +71,7 @@ class VolcanoEvictionPlanner(EvictionPlanner):
         return False
 
     def candidates(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
-        """Return the nodes that a pod would fit without these victims, of which there may be none."""
+        """Return the nodes that a pod would fit without their victims; a node may need none."""
         return self.nodes_with_victims(member)
 
 

@@ -1,6 +1,6 @@
 """The page of a live cluster as large, from an API server in another process.
 
-    python -m bench.uilive
+    python -m bench.ui_live
 
 From the first question to the cluster to the whole state in a client's hands; how long the event
 loop is held until then, and for some seconds after.
@@ -28,7 +28,7 @@ from bayplan.kube.codec import encode
 from bayplan.ui.live import LiveSource, live_page
 from bayplan.ui.server import PageServerOptions, serve
 from bench.measure import peak_memory
-from bench.ui import Figures, Held, objects, state
+from bench.ui import Figures, LoopMonitor, objects, state
 
 AFTER = 5.0
 """Seconds for which the loop is watched once the page is there."""
@@ -36,8 +36,8 @@ PLURALS = {"Node": ("", "nodes"), "Pod": ("", "pods"), "CSINode": ("storage.k8s.
 
 
 async def fill(path: Path) -> None:
-    """Serve the cluster until nobody wants it any more."""
-    # Nobody looks after the owners of these pods: they are not there.
+    """Serve the cluster until the standard input ends."""
+    # Without controllers: the owners of these pods do not exist.
     async with ApiServer(ServerConfig(kubeconfig=path, controllers="own")) as server:
         for number, obj in enumerate(objects()):
             group, plural = PLURALS[obj.kind]
@@ -59,7 +59,7 @@ async def measure() -> Figures:
     """All figures."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kubeconfig"
-        command = (sys.executable, "-m", "bench.uilive", str(path))
+        command = (sys.executable, "-m", "bench.ui_live", str(path))
         pipe = asyncio.subprocess.PIPE
         serving = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe)
         if serving.stdout is None or serving.stdin is None:
@@ -73,7 +73,7 @@ async def measure() -> Figures:
 
 
 async def _follow(path: Path) -> Figures:
-    found, held = Figures(), Held()
+    found, held = Figures(), LoopMonitor()
     gc.set_threshold(*RARELY)  # as the command does
     start, busy = time.perf_counter(), time.process_time()
     watching = asyncio.create_task(held.watch())

@@ -1,6 +1,6 @@
-"""A page that is told what to show, row by row: what no cluster would say, or not so fast.
+"""A page of made-up rows: what no cluster would show, or not so fast.
 
-The server, its stream and its numbering are the real ones; only what they tell is made up.
+The server, its stream and its numbering are the real ones; only the rows are made up.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STARTS = itertools.count(1_000_000, 1_000_000)
 """Where each counts its changes from: as with servers that were started at other times."""
 
 
-class Told:
+class FakeBackend:
     """A backend of made-up rows."""
 
     def __init__(self, name: str = "made-up") -> None:
@@ -59,7 +59,7 @@ class Told:
         """How often the whole state was asked for."""
 
     def put(self, table: str, rows: Sequence[Row]) -> None:
-        """Set rows, and tell whoever listens."""
+        """Set rows, and send them to all listeners."""
         for one in rows:
             self.tables.set(table, one)
         seq = self.change_log.seq + 1
@@ -88,11 +88,11 @@ class Told:
         return self.explanation
 
 
-class Teller:
-    """The server in a thread, and a way to have something done there."""
+class PageServerThread:
+    """The page's server in a thread of its own; `run` runs a coroutine there."""
 
-    def __init__(self, told: Told, token: str = "") -> None:
-        self.told = told
+    def __init__(self, backend: FakeBackend, token: str = "") -> None:
+        self.backend = backend
         self._token = token
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever)
@@ -106,29 +106,29 @@ class Teller:
         )
 
         async def begin() -> str:
-            context = serve(self.told, how)
+            context = serve(self.backend, how)
             url = await context.__aenter__()
             self._stop = lambda: context.__aexit__(None, None, None)
             return url
 
-        self.url = self.does(begin())
+        self.url = self.run(begin())
         return self.url
 
     def close(self) -> None:
         """End serving; the port stays ours to come back to."""
         if self._stop is not None:
-            self.does(self._stop())
+            self.run(self._stop())
             self._stop = None
 
     def put(self, table: str, rows: Sequence[Row]) -> None:
         """Set rows in the server's own thread."""
 
-        async def tell() -> None:
-            self.told.put(table, rows)
+        async def put_rows() -> None:
+            self.backend.put(table, rows)
 
-        self.does(tell())
+        self.run(put_rows())
 
-    def does(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Waiting for what must come true, without waiting for time."""
+"""Wait for a condition, turn by turn of the event loop."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.patience import PATIENCE
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Let everybody else work until something holds."""
+    """Let other tasks run until the condition holds."""
     async with asyncio.timeout(PATIENCE):
         while not await holds():
             await others()
 
 
 async def others() -> None:
-    """Let whoever is ready to work do so once."""
+    """Let every task that is ready run once."""
     await asyncio.sleep(0)

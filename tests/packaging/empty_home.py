@@ -1,4 +1,4 @@
-"""Places where nobody has worked before: an empty home, no environment, no sources beside."""
+"""Empty folders to work in: an empty home, no environment, no sources beside."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTALLING = 3 * PATIENCE
 """Seconds for a test that installs several times."""
 
 
-class Place:
+class EmptyHome:
     """An empty folder with a home of its own."""
 
     def __init__(self, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Simulated clusters in virtual time for tests, with the few moves that tests make."""
+"""Simulated clusters in virtual time, with the few actions that tests take."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ nodeGroups:
 """
 
 
-class World:
+class VirtualCluster:
     """One cluster in virtual time."""
 
     def __init__(self, run: VirtualLab) -> None:
@@ -110,20 +110,20 @@ class World:
 
 
 @asynccontextmanager
-async def world(
+async def virtual_cluster(
     text: str = CLUSTER,
     *,
     settle: float = 60.0,
     placing: bool = False,
     daemons: Sequence[Daemon] = (),
-) -> AsyncIterator[World]:
+) -> AsyncIterator[VirtualCluster]:
     """A cluster whose first nodes are ready."""
     spec = parse_cluster(text.encode(), "cluster.yaml", Path())
     run = VirtualLab(spec, daemons)
     if placing:
         run.simulation.engine.add(FirstFit(run.simulation.view))
     async with run:
-        made = World(run)
+        made = VirtualCluster(run)
         await made.forward(settle)
         yield made
 

@@ -45,7 +45,7 @@ NUMBER = "apps.kubernetes.io/pod-index"
 
 
 class Dice(random.Random):
-    """Randomness for a world of another size than the usual one; in a calm one, pods say nothing
+    """Randomness for a cluster of another size than the usual one; in a calm one, pods say nothing
     of other pods and nodes discourage nobody.
     """
 

@@ -1,4 +1,4 @@
-"""Stories of the scheduler, told to any API server: what they need is made by hand.
+"""Stories of the scheduler for any API server: what they need is created by hand.
 
 No controller, kubelet or CSI driver is needed: nodes, CSINodes, volumes and bound claims are
 written as those would leave them.
@@ -10,7 +10,7 @@ from bayplan.client import Client, Untyped, merge
 from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.nodes import Node
-from tests.scheduler.running import Running, node, pod, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod, scheduling
 
 DRIVER = "disk.csi.example.com"
 WITH, BARE = "bayplan-with-driver", "bayplan-bare"
@@ -26,8 +26,8 @@ async def no_driver_here(client: Client, namespace: str) -> None:
         for name in ("a", "b", "c"):
             await client.create(with_volume(namespace, name))
         assert await it.placed(namespace, "a", "b") == [WITH, WITH]
-        await it.until(lambda: bool(it.said_of(namespace, "c")))
-        said = it.said_of(namespace, "c")
+        await it.until(lambda: bool(it.condition_message(namespace, "c")))
+        said = it.condition_message(namespace, "c")
         assert f"1 {DRIVER} CSI driver is not installed on the node" in said
         assert "1 node(s) exceed max volume count" in said
         await client.create(pod(namespace, "other", cpu="3"))
@@ -47,12 +47,12 @@ async def everything_off(client: Client, namespace: str) -> None:
         await client.create(with_volume(namespace, "on"))
         assert await it.placed(namespace, "on") == [WITH]
         await client.create(with_volume(namespace, "held"))
-        await it.until(lambda: "is not installed" in it.said_of(namespace, "held"))
+        await it.until(lambda: "is not installed" in it.condition_message(namespace, "held"))
     async with scheduling(client, profile=_without("VolumeLimitScaling")) as it:
         assert await it.placed(namespace, "held") == [BARE]
     async with scheduling(client) as it:
         await client.create(with_volume(namespace, "again"))
-        await it.until(lambda: "is not installed" in it.said_of(namespace, "again"))
+        await it.until(lambda: "is not installed" in it.condition_message(namespace, "again"))
 
 
 async def old_limits_off(client: Client, namespace: str) -> None:
@@ -66,12 +66,14 @@ async def old_limits_off(client: Client, namespace: str) -> None:
         await client.create(with_volume(namespace, "on"))
         await it.placed(namespace, "on")
         await client.create(with_volume(namespace, "held"))
-        await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "held"))
+        await it.until(lambda: "exceed max volume count" in it.condition_message(namespace, "held"))
     async with scheduling(client, profile=_without("AttachVolumeLimit")) as it:
         assert await it.placed(namespace, "held") == [WITH]
     async with scheduling(client) as it:
         await client.create(with_volume(namespace, "again"))
-        await it.until(lambda: "exceed max volume count" in it.said_of(namespace, "again"))
+        await it.until(
+            lambda: "exceed max volume count" in it.condition_message(namespace, "again")
+        )
 
 
 def _without(gate: str) -> Profile:
@@ -85,7 +87,7 @@ async def _two_nodes(client: Client, limit: int) -> None:
     await client.create(csinode(WITH, limit))
 
 
-async def _nobody_wrote_a_rule(it: Running) -> None:
+async def _nobody_wrote_a_rule(it: RunningScheduler) -> None:
     for name in (WITH, BARE):
         found = await it.client.get(Node, name)
         # A plain API server marks new nodes as not ready by itself.

@@ -1,4 +1,4 @@
-"""Stories of queues, told to any API server: what they need is made by hand."""
+"""Stories of queues for any API server: what they need is created by hand."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from bayplan.kube.gates import FeatureGates
 from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import Queue
 from tests.scheduler.batch.objects import group, install_kinds, pod, queue
-from tests.scheduler.running import Running, node, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, scheduling
 
 QUEUE = "bayplan-team"
 OFF = Profile(gates=FeatureGates({"QueueAllocationGate": False}))
 
 
-def is_bought_for(found: Pod) -> bool:
-    """Whether an autoscaler buys a node for a pod: Cluster Autoscaler's rule, and Karpenter's."""
+def triggers_scale_up(found: Pod) -> bool:
+    """Whether an autoscaler scales up for a pod: Cluster Autoscaler's rule, and Karpenter's."""
     scheduled = [one for one in found.status.conditions if one.type == "PodScheduled"]
     unschedulable = any(
         one.status == "False" and one.reason == "Unschedulable" for one in scheduled
@@ -23,13 +23,13 @@ def is_bought_for(found: Pod) -> bool:
     return unschedulable and not found.spec.node_name and not found.spec.scheduling_gates
 
 
-def bought_for(it: Running, namespace: str) -> set[str]:
-    """The pods for which nodes are bought now."""
+def scale_up_pods(it: RunningScheduler, namespace: str) -> set[str]:
+    """The pods for which an autoscaler scales up now."""
     pods = it.live.cached(Pod).values()
-    return {one.name for one in pods if one.namespace == namespace and is_bought_for(one)}
+    return {one.name for one in pods if one.namespace == namespace and triggers_scale_up(one)}
 
 
-def gated(it: Running, namespace: str) -> set[str]:
+def gated(it: RunningScheduler, namespace: str) -> set[str]:
     """The pods that have a gate."""
     pods = it.live.cached(Pod).values()
     return {one.name for one in pods if one.namespace == namespace and one.spec.scheduling_gates}
@@ -45,15 +45,15 @@ async def queue_says_not_yet(client: Client, namespace: str) -> None:
     async with scheduling(client) as it:
         for number in range(2):
             await client.create(pod(namespace, f"first-{number}", "2", queue=QUEUE))
-        await it.until(lambda: len(bought_for(it, namespace)) == 1)
+        await it.until(lambda: len(scale_up_pods(it, namespace)) == 1)
         await client.create(node("bayplan-1", cpu="2"))
         await it.placed(namespace, "first-0", "first-1")
         await client.create(pod(namespace, "later", "3", queue=QUEUE))
         await client.create(pod(namespace, "plain", "1", gated=False))
-        await it.until(lambda: bought_for(it, namespace) == {"plain"})
+        await it.until(lambda: scale_up_pods(it, namespace) == {"plain"})
         assert gated(it, namespace) == {"later"}
         await client.patch(Queue, QUEUE, change=merge({"spec": {"capability": {"cpu": "7"}}}))
-        await it.until(lambda: bought_for(it, namespace) == {"plain", "later"})
+        await it.until(lambda: scale_up_pods(it, namespace) == {"plain", "later"})
         await client.create(node("bayplan-2", cpu="4"))
         await it.placed(namespace, "later", "plain")
 
@@ -71,12 +71,12 @@ async def gang_whole_or_not_at_all(client: Client, namespace: str) -> None:
         for name in names:
             await client.create(pod(namespace, name, "1", group="gang"))
         await client.create(pod(namespace, "small", "1", queue=QUEUE))
-        await it.until(lambda: bought_for(it, namespace) == {"small"})
+        await it.until(lambda: scale_up_pods(it, namespace) == {"small"})
         assert gated(it, namespace) == set(names)
         await client.delete(Pod, namespace, "small", options=deletion(grace=0))
         await client.delete(Pod, namespace, "other", options=deletion(grace=0))
         # Two of the three fit where the other pod was; none is placed before all are.
-        await it.until(lambda: len(bought_for(it, namespace)) == 1)
+        await it.until(lambda: len(scale_up_pods(it, namespace)) == 1)
         assert gated(it, namespace) == set()
         assert [it.node_of(namespace, name) for name in names] == ["", "", ""]
         await client.create(node("bayplan-1", cpu="1"))
@@ -95,24 +95,24 @@ async def everything_off(client: Client, namespace: str) -> None:
         await it.placed(namespace, "runs")
         await client.create(pod(namespace, "on", "2", queue=QUEUE))
         await client.create(_ungated(pod(namespace, "asked", "2", queue=QUEUE)))
-        await it.until(lambda: bool(it.said_of(namespace, "asked")))
-        assert (gated(it, namespace), bought_for(it, namespace)) == ({"on"}, set())
+        await it.until(lambda: bool(it.condition_message(namespace, "asked")))
+        assert (gated(it, namespace), scale_up_pods(it, namespace)) == ({"on"}, set())
     async with scheduling(client, profile=OFF) as it:
-        await it.until(lambda: bought_for(it, namespace) == {"asked"})
+        await it.until(lambda: scale_up_pods(it, namespace) == {"asked"})
         assert gated(it, namespace) == {"on"}
         last = "runs"
         for _ in ("on", "asked"):  # made in the same second, either may be first
             await client.delete(Pod, namespace, last, options=deletion(grace=0))
             last = await _one_placed(it, namespace, {"on", "asked"} - {last})
         await client.create(_ungated(pod(namespace, "again", "2", queue=QUEUE)))
-        await it.until(lambda: bought_for(it, namespace) == {"again"})
+        await it.until(lambda: scale_up_pods(it, namespace) == {"again"})
     async with scheduling(client) as it:
-        await it.until(lambda: bought_for(it, namespace) == set())
+        await it.until(lambda: scale_up_pods(it, namespace) == set())
         await client.delete(Pod, namespace, last, options=deletion(grace=0))
         await it.placed(namespace, "again")
 
 
-async def _one_placed(it: Running, namespace: str, names: set[str]) -> str:
+async def _one_placed(it: RunningScheduler, namespace: str, names: set[str]) -> str:
     """The first of these pods to have a node."""
     await it.until(lambda: any(it.node_of(namespace, name) for name in names))
     return next(name for name in names if it.node_of(namespace, name))

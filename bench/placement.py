@@ -1,5 +1,5 @@
-"""What one thing costs, in microseconds: placements that used to be dear, and an update that says
-nothing new.
+"""Microseconds of one placement, of pods that need more work than plain ones, and of an update that
+changes nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _placement(objects: Sequence[KubeObject], pods: list[Pod]) -> float:
 
 
 def _status_update() -> float:
-    """An informer says of placed pods that their status changed, and nothing that matters did."""
+    """Return the cost of a status update of a placed pod in which nothing relevant changed."""
     snapshot = Snapshot(clusters.nodes(NODES))
     pods = clusters.plain_pods(UPDATES)
     for index, pod in enumerate(pods):

@@ -1,4 +1,4 @@
-"""Pods made as cheaply as a load can: whole requests, several at a time on a few connections.
+"""Pods created as cheaply as possible: whole requests, several at a time on a few connections.
 
 The load shares two cores with what it loads, so whatever it spends on a pod is missing elsewhere.
 Requests are pipelined as HTTP/1.1 allows, bodies encoded once where they do not differ, and of an
@@ -25,7 +25,7 @@ CONNECTIONS = 5
 IN_A_ROW = 10
 """Requests that are sent together on a connection, and answered one after the other."""
 Sent = Callable[[str, float], None]
-"""Told the uid of an object that was made, and when it was asked for."""
+"""Called with the uid of an object that was created, and when it was requested."""
 
 
 class PostError(RuntimeError):

@@ -1,7 +1,7 @@
 """`bayplan explain --all-pending` on a large cluster: seconds of one core and peak MiB, in all; and
 `bayplan check` on the same, in seconds.
 
-    python -m bench.explaining [--make FILE]
+    python -m bench.explain [--make FILE]
 
 5,000 nodes of several kinds in three zones, 100,000 pods, and 2,000 pods of 40 kinds that wait,
 each kind for a reason of its own. The command runs as a process of its own, so that its memory is
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bayplan.kube.codec import encode
 from bayplan.kube.meta import KubeObject
-from bench.loading import listed_pod
+from bench.load import listed_pod
 from bench.measure import Result
 from tests.builders import (
     make_csinode,
@@ -48,12 +48,12 @@ def cases() -> Iterator[Result]:
     """Seconds and memory."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.json"
-        subprocess.run([sys.executable, "-m", "bench.explaining", "--make", str(path)], check=True)  # noqa: S603
+        subprocess.run([sys.executable, "-m", "bench.explain", "--make", str(path)], check=True)  # noqa: S603
         seconds, checked = _explain(path), _check(path)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    yield Result("explaining/all-pending/seconds", seconds, "s")
-    yield Result("explaining/all-pending/memory", peak, "MiB")
-    yield Result("explaining/check/seconds", checked, "s")
+    yield Result("explain/all-pending/seconds", seconds, "s")
+    yield Result("explain/all-pending/memory", peak, "MiB")
+    yield Result("explain/check/seconds", checked, "s")
 
 
 def _explain(path: Path) -> float:

@@ -1,9 +1,9 @@
-"""Loads nodes and pods from a JSON file; prints the seconds, the peak MiB and decisions a second.
+"""Load nodes and pods from a JSON file; print the seconds, the peak MiB and decisions a second.
 
-    python -m bench.loading [NODES PODS]
+    python -m bench.load [NODES PODS]
 
 A process of its own, so that its memory is its own. The file is made by another one: what it takes
-to make is not what it takes to load. Pods are as `kubectl get pods -o json` prints them, with
+to make is not what it takes to load. Pods are as `kubectl get pods -o json` print them, with
 status and managed fields.
 """
 
@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> None:
     nodes, pods = (int(one) for one in arguments) if arguments else (NODES, PODS)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.json"
-        command = [sys.executable, "-m", "bench.loading", "--make", str(path), str(nodes)]
+        command = [sys.executable, "-m", "bench.load", "--make", str(path), str(nodes)]
         subprocess.run([*command, str(pods)], check=True)  # noqa: S603
         start = time.perf_counter()
         snapshot = Snapshot.load(path)
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
 
 def loaded_alone(nodes: int = NODES, pods: int = PODS) -> list[float]:
     """What this module prints, from a process of its own."""
-    command = [sys.executable, "-m", "bench.loading", str(nodes), str(pods)]
+    command = [sys.executable, "-m", "bench.load", str(nodes), str(pods)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
     return [float(figure) for figure in printed.split()]
 
@@ -80,7 +80,7 @@ def _node(index: int) -> dict[str, Any]:
 
 
 def listed_pod(index: int, nodes: int, cpu: str = "100m", memory: str = "256Mi") -> dict[str, Any]:
-    """A pod as a list of pods has it, with all that nobody reads."""
+    """A pod as a list of pods has it, with fields that are not read."""
     app = f"app-{index // 50}"
     metadata: dict[str, Any] = {
         "name": f"{app}-{index}",

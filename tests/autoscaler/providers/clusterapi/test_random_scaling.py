@@ -23,7 +23,7 @@ from bayplan.embedded.inprocess import InProcessTransport, in_process_client
 from bayplan.lab import run_virtually
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider, ProviderUnavailableError
 from tests.autoscaler.providers.clusterapi.capi import DELETE, MAX, MIN, NAMESPACE, Capi
-from tests.autoscaler.providers.clusterapi.opened import opened, seen
+from tests.autoscaler.providers.clusterapi.providers import opened, seen
 from tests.scheduler.faults.wire import Fault, FaultyWire, How, Plan, Target
 
 pytestmark = pytest.mark.whole
@@ -34,8 +34,8 @@ LEAST, MOST = 1, 6
 WRONG = (How.UNREACHABLE, How.RESET, How.CUT, How.REFUSED, How.FAILED, How.SLOW_ANSWER)
 
 
-class World:
-    """A management cluster, and a provider whose wire is not to be relied on."""
+class ScalingRun:
+    """A management cluster, and a provider whose connection fails."""
 
     def __init__(self, capi: Capi, provider: Provider, plan: Plan, faulty: Client) -> None:
         self.capi = capi
@@ -91,7 +91,7 @@ class World:
 
 
 @asynccontextmanager
-async def view() -> AsyncIterator[World]:
+async def view() -> AsyncIterator[ScalingRun]:
     clock = LoopClock()
     plane = ControlPlane(PlaneConfig(clock=clock, rng=Random(1)))
     await plane.start()
@@ -106,7 +106,7 @@ async def view() -> AsyncIterator[World]:
         await capi.make("MachineDeployment", "workers", 2, {MIN: str(LEAST), MAX: str(MOST)})
         await capi.settle()
         async with opened(Capi(faulty)) as provider:
-            yield World(capi, provider, plan, faulty)
+            yield ScalingRun(capi, provider, plan, faulty)
     await plane.stop()
 
 

@@ -1,5 +1,5 @@
-"""What a pod costs that fits nowhere: who refused it, and who would have to go for it; and what it
-costs others that places are kept for such pods.
+"""The costs of unschedulable pods: naming the plugins that refused one, finding its victims, and
+deciding about other pods while nodes are reserved for nominated ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _preemption(snapshot: Snapshot) -> float:
     for pod in clusters.urgent_pods(RUNS + 1):  # the first works out what the others know
         start = time.perf_counter()
         if preempt(snapshot, pod).node is None:
-            raise RuntimeError(f"{pod.key} pushes nobody out: the workload is wrong")
+            raise RuntimeError(f"{pod.key} has no victims: the workload is wrong")
         best = min(best, time.perf_counter() - start)
     return best * 1e3
 
@@ -42,7 +42,7 @@ def _refusing_plugins(snapshot: Snapshot) -> float:
     for _ in range(100):
         start = time.perf_counter()
         if not snapshot.decide(pod).plugins:
-            raise RuntimeError(f"{pod.key} is refused by nobody: the workload is wrong")
+            raise RuntimeError(f"{pod.key} is refused by no plugin: the workload is wrong")
         best = min(best, time.perf_counter() - start)
     return best * 1e3
 

@@ -22,7 +22,7 @@ from bayplan.lab import Lab, LiveLab, VirtualLab
 from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from tests.embedded.cloud.clouds import Served
+from tests.embedded.cloud.clouds import ServedProvider
 from tests.patience import PATIENCE
 
 STORIES = Path(__file__).parents[2] / "examples" / "stories"
@@ -30,15 +30,15 @@ CONFIG_MAPS = untyped("", "v1", "configmaps", "ConfigMap")
 
 
 @dataclass(slots=True)
-class Town:
-    """A cluster at work."""
+class RunningCluster:
+    """A cluster with our scheduler and our autoscaler at work."""
 
     lab: Lab
     client: Client
     autoscaler: AutoscalerDaemon
     most: int = 0
     """The most instances that the cloud has had at once."""
-    sold: set[str] = field(default_factory=set)
+    created_instances: set[str] = field(default_factory=set)
     """All instances that there have been."""
 
     async def until(self, holds: Callable[[dict[str, Pod]], bool], within: float = 3600) -> None:
@@ -62,7 +62,7 @@ class Town:
     async def nodes(self) -> list[str]:
         return sorted(node.name for node in (await self.client.list(Node)).items)
 
-    async def said(self, reason: str) -> list[str]:
+    async def event_notes(self, reason: str) -> list[str]:
         """The texts of our events with this reason."""
         events = (await self.client.list(Event)).items
         return [one.note for one in events if one.reason == reason]
@@ -74,11 +74,11 @@ class Town:
         return data
 
     def watch(self) -> None:
-        """Take note of every instance that is bought."""
+        """Record every instance that is created."""
         cloud = self.lab.simulation.cloud
 
         def note(name: str) -> None:
-            self.sold.add(name)
+            self.created_instances.add(name)
             self.most = max(self.most, len(cloud.instances))
 
         cloud.listeners.append(note)
@@ -98,7 +98,7 @@ def schedulers(profile: Profile | None = None) -> SchedulerDaemon:
 
 
 @asynccontextmanager
-async def virtual_town(
+async def virtual_running_cluster(
     spec: ClusterSpec,
     options: AutoscalerOptions | None = None,
     *,
@@ -106,9 +106,9 @@ async def virtual_town(
     wrap: Callable[[VirtualLab, Provider], Provider] = lambda _, provider: provider,
     leads: bool = True,
     expects: AmendTemplate = unchanged,
-) -> AsyncIterator[Town]:
-    """A town in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from the
-    beginning, it is to be `led`.
+) -> AsyncIterator[RunningCluster]:
+    """A cluster in virtual time, whose autoscaler asks the cloud directly; unless it `leads` from
+    the beginning, it is to be `led`.
     """
     async with VirtualLab(spec, [schedulers(profile).lead]) as lab:
         provider = wrap(lab, lab.simulation.provider)
@@ -118,35 +118,35 @@ async def virtual_town(
             yield provider
 
         daemon = AutoscalerDaemon(cloud, options, profile=profile, amend_template=expects)
-        town = Town(lab, lab.client(), daemon)
-        town.watch()
-        task = led(town, lab.client()) if leads else None
+        cluster = RunningCluster(lab, lab.client(), daemon)
+        cluster.watch()
+        task = led(cluster, lab.client()) if leads else None
         try:
-            yield town
+            yield cluster
         finally:
             if task is not None:
                 await ended(task)
 
 
-def led(town: Town, client: Client) -> asyncio.Task[None]:
+def led(cluster: RunningCluster, client: Client) -> asyncio.Task[None]:
     """Let the autoscaler begin."""
-    return asyncio.ensure_future(town.autoscaler.lead(client))
+    return asyncio.ensure_future(cluster.autoscaler.lead(client))
 
 
 async def ended(task: asyncio.Task[None]) -> None:
     """End it, and say if it had failed before."""
     failed = task.done()
     task.cancel()
-    (said,) = await asyncio.gather(task, return_exceptions=True)
-    if failed and said is not None:
-        raise said
+    (error,) = await asyncio.gather(task, return_exceptions=True)
+    if failed and error is not None:
+        raise error
 
 
 @asynccontextmanager
-async def live_town(
+async def live_running_cluster(
     spec: ClusterSpec, folder: Path, options: AutoscalerOptions, *, profile: Profile | None = None
-) -> AsyncIterator[Town]:
-    """A town on the wall's clock: the API server over HTTPS, the cloud over gRPC and TLS."""
+) -> AsyncIterator[RunningCluster]:
+    """A cluster on the wall clock: the API server over HTTPS, the cloud over gRPC and TLS."""
     path = folder / "kubeconfig"
     async with AsyncExitStack() as stack:
         lab = await stack.enter_async_context(LiveLab(spec, ServerConfig(kubeconfig=path)))
@@ -154,10 +154,10 @@ async def live_town(
         daemon = AutoscalerDaemon(over_tls(lab, folder), options, profile=profile)
         leading = [schedulers(profile).lead, daemon.lead]
         tasks = [asyncio.ensure_future(one(client)) for one in leading]
-        town = Town(lab, client, daemon)
-        town.watch()
+        cluster = RunningCluster(lab, client, daemon)
+        cluster.watch()
         try:
-            yield town
+            yield cluster
         finally:
             for task in tasks:
                 task.cancel()
@@ -169,7 +169,7 @@ def over_tls(lab: Lab, folder: Path) -> OpenCloud:
 
     @asynccontextmanager
     async def cloud(_: Client) -> AsyncIterator[Provider]:
-        async with Served(lab.simulation.provider, "tls", folder) as provider:
+        async with ServedProvider(lab.simulation.provider, "tls", folder) as provider:
             yield provider
 
     return cloud

@@ -1,6 +1,6 @@
 """Hours of a busy cluster on the page, one after the other: does it grow, does it slow down?
 
-    python -m bench.uihours
+    python -m bench.ui_hours
 
 1,000 nodes, 20,000 pods that stay, and pods that come, are placed, run, and end, each with a group,
 an event or two and a name of its own, as fast as the machine can. Compared are the second quarter
@@ -47,10 +47,10 @@ LIMITS = CacheLimits(signatures=5000, changes=5000)
 changes, 100,000 sets of labels) does not hide what grows without one.
 """
 CHANGES = 5
-"""What is told of each: it comes, is placed, runs, goes, and an event."""
+"""The changes of each: it comes, is placed, runs, goes, and an event."""
 
 
-class Time:
+class PodDrivenClock:
     """A clock that goes on with the pods."""
 
     def __init__(self) -> None:
@@ -65,18 +65,18 @@ class Time:
         return self.moment.timestamp()
 
     async def sleep(self, seconds: float) -> None:
-        """Nobody's time passes by waiting."""
+        """Wait for real: this clock moves only with the pods."""
         await asyncio.sleep(seconds)
 
 
-class Hours:
+class BusyCluster:
     """The cluster, and its page."""
 
     def __init__(self) -> None:
         placed = [make_pod(f"stays-{n}").node(f"node-{n % NODES}").obj() for n in range(PODS)]
         there = [*nodes(NODES), *csinodes(NODES), *placed]
         self.observer = Observer(Snapshot(there, limits=LIMITS))
-        self.time = Time()
+        self.time = PodDrivenClock()
         self.picture = Picture(self.observer.snapshot, self.time.now)
         self.observer.listen(self.picture.hear)
         self.page = ClusterPage(self.picture, PageSource("live", "bench", live=True), self.time)
@@ -108,9 +108,9 @@ class Hours:
         self.observer.handle(Change("added", new=pod))
         about = ObjectReference(kind="Pod", namespace="default", name=name)
         note = f"pod triggered scale-up: [{{group-{number} 1->2 (max: 9)}}]"
-        event = ObjectMeta(namespace="default", name=f"event-{number}")
-        told = Event(metadata=event, reason=TRIGGERED, note=note, event_time=now, regarding=about)
-        self.page.extras.take(told)
+        meta = ObjectMeta(namespace="default", name=f"event-{number}")
+        event = Event(metadata=meta, reason=TRIGGERED, note=note, event_time=now, regarding=about)
+        self.page.extras.take(event)
         return pod
 
     def _change(self, pod: Pod, node: str = "", phase: str = "Pending") -> Pod:
@@ -130,7 +130,7 @@ class Hours:
 
 async def measure() -> Figures:
     """All figures."""
-    hours, marks = Hours(), list[tuple[float, float]]()
+    hours, marks = BusyCluster(), list[tuple[float, float]]()
     for quarter in range(4):
         busy = time.process_time()
         for first in range(LIVES * quarter // 4, LIVES * (quarter + 1) // 4, AT_ONCE):

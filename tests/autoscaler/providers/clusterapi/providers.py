@@ -10,7 +10,7 @@ from bayplan.autoscaler.providers.clusterapi import open_provider
 from bayplan.autoscaler.providers.options import ProviderOptions
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider
 from tests.autoscaler.providers.clusterapi.capi import Capi
-from tests.autoscaler.providers.waiting import until
+from tests.autoscaler.providers.conditions import until
 
 
 @asynccontextmanager

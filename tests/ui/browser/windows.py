@@ -1,4 +1,4 @@
-"""A window whose complaints are kept, with the few things that most tests do in it."""
+"""A browser window that keeps its errors, with the few actions that most tests take in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MIDDLE = """(node) => {
 _HEAD = _MIDDLE.replace("bay.h / 2", "8")
 
 
-class Watched:
+class Window:
     """A window."""
 
     def __init__(self, page: Page, url: str) -> None:

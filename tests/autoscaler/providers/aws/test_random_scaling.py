@@ -22,8 +22,8 @@ TROUBLES = [("Throttling", 400), ("InternalFailure", 500), ("AccessDenied", 403)
 ACTIONS = ["SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup", "DescribeAutoScalingGroups"]
 
 
-class World:
-    """A group, a provider that trades with it, and what goes wrong."""
+class ScalingRun:
+    """A node group, its provider, and the faults between them."""
 
     def __init__(self, account: Account, wire: Wire, provider: Provider, rng: Random) -> None:
         self.account = account
@@ -71,7 +71,7 @@ async def test_sizes_stay_within_bounds_and_only_those_go_who_were_meant(
 ) -> None:
     account.group(size=2, least=LEAST, most=MOST + 3)
     async with opened(f"{LEAST}:{MOST}:workers") as provider:
-        view = World(account, wire, provider, Random(seed))
+        view = ScalingRun(account, wire, provider, Random(seed))
         for _ in range(20):
             await view.step()
         await view.mend()

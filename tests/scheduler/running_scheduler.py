@@ -21,7 +21,7 @@ NOT_READY: Untyped = {"key": "node.kubernetes.io/not-ready", "operator": "Exists
 """An API server taints new nodes so, and where there is no controller they stay that way."""
 
 
-class Running:
+class RunningScheduler:
     """A scheduler at work."""
 
     def __init__(self, client: Client, daemon: SchedulerDaemon) -> None:
@@ -44,22 +44,22 @@ class Running:
         self._news.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something that the cluster must come to say."""
+        """Wait until the cluster comes to a state."""
         async with asyncio.timeout(PATIENCE):
             while not holds():
                 self._news.clear()
                 await self._news.wait()
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """A pod as the API server has said it is."""
+        """A pod as the API server has reported it."""
         return self.live.cached(Pod).get(f"{namespace}/{name}")
 
     def node_of(self, namespace: str, name: str) -> str:
         found = self.pod(namespace, name)
         return "" if found is None else found.spec.node_name
 
-    def said_of(self, namespace: str, name: str) -> str:
-        """What the pod's PodScheduled condition says."""
+    def condition_message(self, namespace: str, name: str) -> str:
+        """The message of the pod's PodScheduled condition."""
         found = self.pod(namespace, name)
         conditions = found.status.conditions if found is not None else []
         return next((one.message for one in conditions if one.type == "PodScheduled"), "")
@@ -73,14 +73,14 @@ class Running:
 @asynccontextmanager
 async def scheduling(
     client: Client, settings: SchedulerSettings | None = None, *, profile: Profile | None = None
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningScheduler]:
     """A scheduler at work until the end, when nothing assumed may be left."""
     daemon = SchedulerDaemon(settings or default_settings([NAME]), profile=profile)
     task = asyncio.ensure_future(daemon.lead(client))
     try:
         async with asyncio.timeout(PATIENCE):
             await daemon.ready.wait()
-        running = Running(client, daemon)
+        running = RunningScheduler(client, daemon)
         yield running
         await running.until(lambda: not running.live.snapshot.assumptions())
     finally:

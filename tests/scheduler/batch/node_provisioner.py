@@ -1,4 +1,4 @@
-"""An autoscaler that buys a node for every pod that is said to be unschedulable."""
+"""An autoscaler that adds a node for every unschedulable pod."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from bayplan.client import Client, deletion, merge
 from bayplan.client.errors import ConflictError, NotFoundError
 from bayplan.kube.pods import Pod
-from tests.scheduler.running import node
+from tests.scheduler.running_scheduler import node
 
 EVERY = 5.0
 ENDING = 1.0
@@ -36,8 +36,8 @@ def karpenter_buys(pod: Pod) -> bool:
     return failed and not pod.spec.node_name and not pod.is_terminating and not pod.is_terminal
 
 
-class Market:
-    """Buys nodes, as long as it runs."""
+class NodeProvisioner:
+    """Adds nodes, as long as it runs."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -78,7 +78,7 @@ class Replica:
         await self.stop()
 
 
-class Room:
+class FaultyCluster:
     """A cluster, its schedulers, and its API server's own record."""
 
     def __init__(self, lab: VirtualLab) -> None:
@@ -141,11 +141,11 @@ def check_at_rest(one: Replica) -> None:
 
 
 @asynccontextmanager
-async def room() -> AsyncIterator[Room]:
-    """A room that leaves no task behind."""
+async def faulty_cluster() -> AsyncIterator[FaultyCluster]:
+    """A cluster that leaves no task behind."""
     others = asyncio.all_tasks()
     async with VirtualLab(parse_cluster(CLUSTER.encode(), "cluster.yaml", Path())) as lab:
-        made = Room(lab)
+        made = FaultyCluster(lab)
         await lab.forward(10)
         try:
             yield made

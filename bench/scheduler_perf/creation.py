@@ -1,4 +1,4 @@
-"""Making the objects of a workload: many hands at once, each object as upstream makes it."""
+"""Create the objects of a workload, many at once, each object as upstream creates it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from bayplan.client.resources import PODS
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bench.scheduler_perf import objects
-from bench.scheduler_perf.posting import Sent, post
+from bench.scheduler_perf.posts import Sent, post
 from bench.scheduler_perf.workloads import Operation, Workload, WorkloadError
 
-HANDS = 50
+WORKERS = 50
 _encode = msgspec.json.Encoder().encode
 
 
-class Maker:
-    """Makes what a workload asks for, pods of one scheduler's."""
+class ObjectCreator:
+    """Creates the objects of a workload; its pods are for one scheduler."""
 
     def __init__(self, client: Client, workload: Workload, scheduler: str) -> None:
         self._client = client
@@ -179,13 +179,13 @@ async def many(count: int, make: Callable[[int], Awaitable[object]]) -> None:
     """Do something so many times, a bounded number at once."""
     left = iter(range(count))
 
-    async def hand(indexes: Iterable[int]) -> None:
+    async def work(indexes: Iterable[int]) -> None:
         for index in indexes:
             await make(index)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(HANDS, count)):
-            group.create_task(hand(left))
+        for _ in range(min(WORKERS, count)):
+            group.create_task(work(left))
 
 
 async def at_rate(

@@ -1,5 +1,5 @@
-"""5,000 queues in a tree of depth 4, with somebody who waits for quota in each leaf: what a cycle
-of the scheduler costs when nothing has changed, and what it costs when a pod has ended.
+"""5,000 queues in a tree of depth 4, with a pod that waits for quota in each leaf: what a cycle of
+the scheduler costs when nothing has changed, and what it costs when a pod has ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WIDTH = 17
 """Queues below each queue: 17 + 17^2 + 17^3 are a little more than 5,000."""
 IDLE = 2000
 NAME = "bayplan"
-_SAYING = {QUEUE_SCHEDULING_GATE: "true"}
+_GATE_REQUESTED = {QUEUE_SCHEDULING_GATE: "true"}
 
 
 def cases() -> Iterator[Result]:
@@ -61,15 +61,15 @@ async def _measure() -> list[Result]:
         batch.on_event(ClusterEvent.of(pod, None))
         ended += _cycles(context, batch)
     return [
-        Result("batch/waiting/queues", len(queues), ""),
-        Result("batch/waiting/first", first, "s"),
-        Result("batch/waiting/idle", idle * 1000, "ms"),
-        Result("batch/waiting/ended", ended / 100 * 1000, "ms"),
+        Result("batch/pending-queues/queues", len(queues), ""),
+        Result("batch/pending-queues/first", first, "s"),
+        Result("batch/pending-queues/idle", idle * 1000, "ms"),
+        Result("batch/pending-queues/ended", ended / 100 * 1000, "ms"),
     ]
 
 
 def _cycles(context: SchedulerContext, batch: BatchScheduler) -> float:
-    """How long it takes until nobody can be served any more."""
+    """Return the seconds until no pod can be placed any more."""
     began = time.process_time()
     while _cycle(context, batch):
         pass
@@ -84,15 +84,15 @@ def _cycle(context: SchedulerContext, batch: BatchScheduler) -> bool:
 
 def _scheduler() -> tuple[SchedulerContext, BatchScheduler]:
     writes = ShownWrites(lambda _key, _text: None)
-    told = Recorders({NAME: NullEventRecorder()}, SchedulerMetrics(CollectorRegistry()))
+    recorders = Recorders({NAME: NullEventRecorder()}, SchedulerMetrics(CollectorRegistry()))
     settings, clock = default_settings([NAME]), WallClock()
     context = SchedulerContext(
-        Snapshot(), settings, StatusPatcher(writes.patch_status), told, clock
+        Snapshot(), settings, StatusPatcher(writes.patch_status), recorders, clock
     )
     nothing = Observed(lambda _key: None, lambda _key: None, lambda _key: None)
     volumes = VolumeBinder(writes, nothing, clock)
-    tries = SchedulingCycle(context, Binder(writes, volumes, lambda _job, _result: None), writes)
-    context.batch = batch = BatchScheduler(context, tries, writes, settings.queues)
+    cycle = SchedulingCycle(context, Binder(writes, volumes, lambda _job, _result: None), writes)
+    context.batch = batch = BatchScheduler(context, cycle, writes, settings.queues)
     return context, batch
 
 
@@ -114,9 +114,9 @@ def _pods(queue: str) -> Iterator[Pod]:
     """One that takes the queue's quota, and one that waits for it."""
     for number in range(2):
         name = f"p{queue}-{number}"
-        said = {"scheduling.volcano.sh/queue-name": queue, **_SAYING}
+        annotations = {"scheduling.volcano.sh/queue-name": queue, **_GATE_REQUESTED}
         yield Pod(
-            metadata=ObjectMeta(namespace="default", name=name, uid=name, annotations=said),
+            metadata=ObjectMeta(namespace="default", name=name, uid=name, annotations=annotations),
             spec=PodSpec(
                 scheduler_name=NAME,
                 scheduling_gates=[PodSchedulingGate(name=QUEUE_SCHEDULING_GATE)],

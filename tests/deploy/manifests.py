@@ -1,4 +1,4 @@
-"""The manifests, as the tests of any room want them."""
+"""The manifests, as the tests of all packages use them."""
 
 from __future__ import annotations
 

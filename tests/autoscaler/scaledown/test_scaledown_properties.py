@@ -1,4 +1,4 @@
-"""Random towns in virtual time: whatever is given back, every pod runs again, and budgets hold."""
+"""Random clusters in virtual time: as nodes are removed, every pod runs again and budgets hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube.pods import Pod
 from bayplan.lab import VirtualLab
 from bayplan.lab.virtual import run_virtually
-from tests.autoscaler.running import STORIES, Town, virtual_town
+from tests.autoscaler.running_autoscaler import STORIES, RunningCluster, virtual_running_cluster
 from tests.autoscaler.scaledown.random_clusters import QUICK, guard, running
 
 pytestmark = pytest.mark.whole
@@ -106,12 +106,12 @@ def random_spec(rng: random.Random) -> tuple[ClusterSpec, int, int]:
     return parse_cluster(text.encode(), "random", STORIES), web, db
 
 
-async def settled(town: Town, web: int) -> None:
+async def settled(cluster: RunningCluster, web: int) -> None:
     """Half an hour, in which the deployment's budget must hold whenever it was met."""
     met = False
     for _ in range(180):
-        await town.lab.forward(10)
-        count = len([pod for pod in await running(town) if pod.metadata.labels["app"] == "web"])
+        await cluster.lab.forward(10)
+        count = len([pod for pod in await running(cluster) if pod.metadata.labels["app"] == "web"])
         met = met or count == web
         assert not met or count >= web - 1
 
@@ -122,16 +122,16 @@ def _others(pods: list[Pod]) -> list[Pod]:
 
 async def _play(seed: int) -> None:
     spec, web, db = random_spec(random.Random(seed))
-    async with virtual_town(spec, QUICK) as town:
-        assert isinstance(town.lab, VirtualLab)
-        await guard(town, max(web - 1, 1))
-        await settled(town, web)
-        all_pods = _others(await town.pods())
+    async with virtual_running_cluster(spec, QUICK) as cluster:
+        assert isinstance(cluster.lab, VirtualLab)
+        await guard(cluster, max(web - 1, 1))
+        await settled(cluster, web)
+        all_pods = _others(await cluster.pods())
         assert len(all_pods) == web + db
-        assert len(_others(await running(town))) == web + db
-        before = set(await town.nodes())
-        await town.lab.forward(900)
-        assert set(await town.nodes()) == before, _why(town.autoscaler.plans()[-1])
+        assert len(_others(await running(cluster))) == web + db
+        before = set(await cluster.nodes())
+        await cluster.lab.forward(900)
+        assert set(await cluster.nodes()) == before, _why(cluster.autoscaler.plans()[-1])
 
 
 def _why(plan: AutoscalerPlan) -> str:

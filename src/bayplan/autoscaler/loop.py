@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bayplan.autoscaler import events
-from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, MissingDriverCleanup
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup
+from bayplan.autoscaler.actuation.missing_drivers import MissingDriverCleanup
 from bayplan.autoscaler.actuation.node_removal import NodeRemoval
 from bayplan.autoscaler.actuation.scale_up import ActuationContext, execute_scale_ups
 from bayplan.autoscaler.cloudstate.reader import CloudReader, CloudState

@@ -191,10 +191,10 @@ class TemplateNodeInfoProvider:
             since = one.ready_since
             if one.readiness is NodeReadiness.READY and since and since + STABLE <= now:
                 alike.setdefault(self._kind(one.node), []).append((since, name))
-        # The newest node is most like the next one.
-        return (
-            max(max(alike.values(), key=lambda some: (len(some), max(some))))[1] if alike else None
-        )
+        if not alike:
+            return None
+        _, (_, newest) = max((len(some), max(some)) for some in alike.values())
+        return newest  # it is most like the next one
 
     def _kind(self, node: Node) -> Hashable:
         """Return what most nodes of a group have in common."""

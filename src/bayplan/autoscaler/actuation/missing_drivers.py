@@ -1,9 +1,9 @@
 """Removes nodes whose CSI drivers did not register in time.
 
-A node is removed only if it has no pods except those of DaemonSets. It is tainted first, and checked
-again after that; if it has other pods then, the taint is removed and the node kept. The provider may
-also refuse, for a group at its minimum size. A node that is being removed, by this leader or the one
-before, is not removed again until that has timed out.
+A node is removed only if it has no pods except those of DaemonSets. It is tainted first, and
+checked again after that; if it has other pods then, the taint is removed and the node kept. The
+provider may also refuse, for a group at its minimum size. A node that is being removed, by this
+leader or the one before, is not removed again until that has timed out.
 
 One bad node never empties its group:
 
@@ -13,14 +13,14 @@ One bad node never empties its group:
 - A single failure does not back the group off; several in a row, without a new node that has its
   drivers, do.
 
-That a node had all its drivers once is written to the node, so that a restart of the autoscaler does
-not take a restarting driver for a missing one.
+That a node had all its drivers once is written to the node, so that a restart of the autoscaler
+does not take a restarting driver for a missing one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -216,7 +216,7 @@ class MissingDriverCleanup:
                 log.warning("node %s cannot be annotated: %s", node.name, error)
                 self.node_states.annotate_later(node.name)
 
-    async def _patch(self, node: Node, change: dict[str, dict[str, object]]) -> Node:
+    async def _patch(self, node: Node, change: Mapping[str, Mapping[str, object]]) -> Node:
         if self.client is None:
             return node
         meta = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}

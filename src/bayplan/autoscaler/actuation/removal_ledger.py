@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -71,7 +72,7 @@ class RemovalLedger:
 
     async def _load(self, client: Client) -> dict[str, list[datetime]]:
         try:
-            found = await client.get(CONFIG_MAPS, *self._target)
+            found: Any = await client.get(CONFIG_MAPS, *self._target)
         except NotFoundError:
             return {}
         return read_removals((found.get("data") or {}).get(KEY, ""))

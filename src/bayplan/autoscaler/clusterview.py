@@ -27,6 +27,7 @@ from bayplan.autoscaler.clusterstate.registry import (
     UpcomingNodes,
     group_by_provider_id,
 )
+from bayplan.autoscaler.expected_drivers import DriverOutlier
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.templates import NodeGroupView, TemplateContext, TemplateNodeInfoProvider
 from bayplan.fit import Snapshot
@@ -201,6 +202,16 @@ class ClusterViewBuilder:
         """Settings of a group that cannot be used."""
         view = self.views.get(group)
         return view.problems if view is not None else ()
+
+    def outliers(self, group: str) -> tuple[DriverOutlier, ...]:
+        """Nodes of a group whose drivers or limits differ from its template's."""
+        view = self.views.get(group)
+        return view.outliers if view is not None else ()
+
+    def drivers(self, group: str) -> tuple[str, ...]:
+        """The CSI drivers that a group's next node is expected to have."""
+        view = self.views.get(group)
+        return view.drivers if view is not None else ()
 
     def _template_context(self, now: datetime) -> TemplateContext:
         daemons = tuple(self._known.daemon_sets.values())

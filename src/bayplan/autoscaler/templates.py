@@ -82,6 +82,11 @@ class NodeGroupView:
         return self.group.id
 
     @property
+    def drivers(self) -> tuple[str, ...]:
+        """The CSI drivers of its template."""
+        return tuple(csi_limits(self.template.csinode)) if self.template is not None else ()
+
+    @property
     def max_increase(self) -> int:
         """How many nodes may be added up to its maximum size."""
         return max(0, self.group.max_size - self.target)

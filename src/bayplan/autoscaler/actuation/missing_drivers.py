@@ -2,12 +2,14 @@
 
 A node is removed only if it has no pods except those of DaemonSets. It is tainted first, and
 checked again after that; if it has other pods then, the taint is removed and the node kept. The
-provider may also refuse, for a group at its minimum size. A node that is being removed, by this
-leader or the one before, is not removed again until that has timed out.
+provider may also refuse, for a group at its minimum size. A node whose removal was requested, by
+this leader or the one before, is not removed again unless that had no effect.
 
 One bad node never empties its group:
 
 - A group loses at most --csi-driver-max-removals nodes in --csi-driver-removal-interval.
+- Its target size is never lowered below the number of its other nodes: where it is lowered already
+  and the node is still there, the cloud has work to do, not we.
 - If most nodes of a group lack a driver, the driver does not work: no node is removed, the group is
   backed off as long as that lasts, and it is reported.
 - A single failure does not back the group off; several in a row, without a new node that has its
@@ -80,8 +82,6 @@ class MissingDriverCleanup:
     pods_on: Callable[[str], list[Pod]]
     ledger: RemovalLedger
     _counted: set[str] = field(default_factory=set)
-    _requested: dict[str, datetime] = field(default_factory=dict)
-    """By uid, nodes whose removal was requested."""
     _failures: dict[str, _Failures] = field(default_factory=dict)
     _broken: set[str] = field(default_factory=set)
 
@@ -101,7 +101,6 @@ class MissingDriverCleanup:
                 removed += await self._remove_some(group, members, now)
         listed = {one.node.metadata.uid for members in by_group.values() for one in members}
         self._counted &= listed
-        self._requested = {uid: at for uid, at in self._requested.items() if uid in listed}
         return removed
 
     # -- failures ------------------------------------------------------------------------------
@@ -160,9 +159,13 @@ class MissingDriverCleanup:
         """Remove as many nodes of a group as it may lose now."""
         removed = 0
         for member in members:
-            if self._is_requested(member.node, now) or self._is_used(member.node.name):
+            if not self._may_lower(group, removed):
+                break
+            if self._is_used(member.node.name):
                 continue
             try:
+                if await self._is_requested(member.node, group, now):
+                    continue
                 if await self.ledger.count(group, now) >= self.options.csi_driver_max_removals:
                     break
                 removed += await self._remove(member.node, group, now)
@@ -170,28 +173,36 @@ class MissingDriverCleanup:
                 log.warning("node %s cannot be removed: %s", member.node.name, error)
         return removed
 
-    def _is_requested(self, node: Node, now: datetime) -> bool:
-        """Whether the node's removal was requested, by whichever leader, and has not timed out."""
+    def _may_lower(self, group: str, removed: int) -> bool:
+        """Whether the target size is above the number of nodes with all their drivers."""
+        state = self.context.registry.states.get(group, GroupState())
+        return state.target - removed > state.registered - len(state.missing_drivers)
+
+    async def _is_requested(self, node: Node, group: str, now: datetime) -> bool:
+        """Whether the node's removal was requested, by this leader or one before.
+
+        It is requested again only if the cloud has had time, and did not lower the target size.
+        """
+        requested = await self.ledger.requested_at(group, node.metadata.uid)
+        if requested is None:
+            return is_being_deleted(node, now)
+        state = self.context.registry.states.get(group, GroupState())
         timeout = timedelta(seconds=self.options.max_node_provision_time)
-        requested = self._requested.get(node.metadata.uid)
-        recently = requested is not None and now < requested + timeout
-        return recently or is_being_deleted(node, now)
+        return now < requested + timeout or state.target < state.registered
 
     async def _remove(self, node: Node, group: str, now: datetime) -> int:
-        await self.ledger.record(group, now)
+        await self.ledger.record(group, node.metadata.uid, now)
         tainted = await self._taint(node, [*_others(node), to_be_deleted(now)])
         if self._is_used(node.name):
             await self._taint(tainted, _others(node))
             return 0
-        await self._delete(tainted, group, now)
+        await self._delete(tainted, group)
         return 1
 
-    async def _delete(self, node: Node, group: str, now: datetime) -> None:
-        self._requested[node.metadata.uid] = now
+    async def _delete(self, node: Node, group: str) -> None:
         try:
             await with_timeout(self.context.provider.delete_nodes(group, [NodeRef.of(node)]))
         except NodeGroupError:
-            del self._requested[node.metadata.uid]
             await self._taint(node, _others(node))
             raise
         log.info("removed node", extra={"node": node.name, "group": group, "reason": CODE})

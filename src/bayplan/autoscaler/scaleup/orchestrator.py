@@ -7,6 +7,7 @@
 4. The chosen nodes count as upcoming, and the remaining pods are tried again, until none is left or
    no group helps. So the next loop does not scale up again for the same pods.
 5. For each pod that is left, the reasons are collected by group.
+6. With --enforce-node-group-min-size, groups below their minimum size get the nodes that they lack.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from bayplan.autoscaler.scaleup.explanation import (
     causes_before,
     explain_unschedulable,
 )
+from bayplan.autoscaler.scaleup.minimum_size import missing_to_minimum
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit.batches import PodEquivalenceGroup, fill_all, group_pods, options
 from bayplan.fit.batches.fill import PodPlacement
@@ -73,6 +75,16 @@ def decide(
     cluster_view: ClusterView, expander: Expander, planned: PlannedPods = NO_PLANNED_PODS
 ) -> ScaleUpDecision:
     """Decide on a scale-up; the snapshot is left unchanged."""
+    found = _decide_for_pods(cluster_view, expander, planned)
+    if not cluster_view.options.enforce_node_group_min_size:
+        return found
+    more = missing_to_minimum(cluster_view, found.new_nodes)
+    return replace(found, new_nodes=(*found.new_nodes, *more))
+
+
+def _decide_for_pods(
+    cluster_view: ClusterView, expander: Expander, planned: PlannedPods
+) -> ScaleUpDecision:
     if not cluster_view.unschedulable_pods:
         return ScaleUpDecision()
     with cluster_view.snapshot.fork():

@@ -16,7 +16,7 @@ from bayplan.fit.volumes.limits import Limit, LimitSource, limit_of
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from bayplan.kube.resources import csi_attach_limit_key
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key
 from bayplan.kube.storage import VolumeAttachment
 from tests.builders import (
     make_attachment,
@@ -307,3 +307,14 @@ def test_no_node_is_added_for_a_volume_that_is_still_attached_to_a_node() -> Non
     placed, left = fill_all(snapshot, groups)
     assert [(pod.name, node) for pod, node in placed] == [("p", "own")]
     assert not any(group.pods for group in left)
+
+
+@pytest.mark.parametrize(
+    ("shipped", "proposed"), [("5", "3"), ("3", "5"), ("3", "many"), ("x", "3")]
+)
+def test_of_two_limits_that_a_node_publishes_the_lower_holds(shipped: str, proposed: str) -> None:
+    keys = (csi_attach_limit_key(EBS, prefix) for prefix in ATTACH_LIMIT_PREFIXES)
+    published = dict(zip(keys, (shipped, proposed), strict=True))
+    node = make_node("n").obj()
+    node.status.allocatable |= published
+    assert limit_of(EBS, node, None, profile().rules).count == 3

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
+
 from bayplan.autoscaler.cloudstate.reader import NodeGroupInfo
 from bayplan.autoscaler.clusterstate.readiness import NodeReadiness, NodeState, ReadinessCriteria
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.scaleup.orchestrator import decide
 from bayplan.autoscaler.templates import (
     TEMPLATE_NODE,
     UNKNOWN,
@@ -17,7 +20,7 @@ from bayplan.autoscaler.templates import (
 )
 from bayplan.fit import Snapshot
 from bayplan.kube.labels import INSTANCE_TYPE
-from bayplan.kube.meta import Condition, KubeObject
+from bayplan.kube.meta import Condition, KubeObject, LabelSelector
 from bayplan.kube.nodes import Node
 from bayplan.kube.storage import CSINode
 from bayplan.kube.times import timestamp
@@ -30,8 +33,17 @@ from bayplan.nodegroups import (
     template_of,
 )
 from bayplan.nodegroups.templates import csi_limits
-from tests.autoscaler.cluster_views import DISK, NOW
-from tests.builders import make_csinode, make_daemon_set, make_node, make_pod
+from tests.autoscaler.cluster_views import DISK, NOW, FewestNodes, view
+from tests.builders import (
+    make_capacity,
+    make_csidriver,
+    make_csinode,
+    make_daemon_set,
+    make_node,
+    make_pod,
+    make_pvc,
+    make_storage_class,
+)
 
 FILES = "files.csi.example.com"
 LONG_AGO = NOW - timedelta(hours=1)
@@ -273,3 +285,28 @@ def test_nodes_that_are_young_promise_nothing() -> None:
     young = ready_node("a", NOW - timedelta(minutes=9))
     case = Case(young, make_csinode("a").driver(FILES, 4).obj())
     assert case.readiness_criteria(cloud_template()).drivers == {DISK}
+
+
+def local_storage(capacity: str | None) -> Snapshot:
+    """A cluster with storage on nodes themselves, and what new nodes are declared to have."""
+    objects: list[KubeObject] = [
+        make_csidriver(DISK).storage_capacity().obj(),
+        make_storage_class("local", DISK).waits().obj(),
+        make_pvc("data").storage_class("local").size("100Gi").obj(),
+    ]
+    if capacity is not None:
+        selector = LabelSelector(match_labels={TEMPLATE_NODE: "true"})
+        declared = make_capacity("new", "local").capacity(capacity).topology(selector)
+        objects.append(declared.obj())
+    return Snapshot(objects)
+
+
+@pytest.mark.parametrize(("capacity", "nodes"), [(None, 0), ("50Gi", 0), ("500Gi", 1)])
+def test_storage_of_one_node_is_added_if_new_nodes_are_declared_to_have_it(
+    capacity: str | None, nodes: int
+) -> None:
+    case = Case()
+    case.snapshot = local_storage(capacity)
+    pods = [make_pod("p").claim("data").obj()]
+    found = decide(view(case.snapshot, pods, case.view(cloud_template())), FewestNodes())
+    assert sum(one.nodes for one in found.new_nodes) == nodes

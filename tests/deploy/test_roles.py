@@ -142,6 +142,12 @@ EXPLAINED: dict[Permission, str] = {
     ): "an evicted pod that does not go: tests/autoscaler/scaledown",
     (
         "autoscaler",
+        "",
+        "configmaps",
+        "get",
+    ): "nodes whose drivers are missing: tests/autoscaler/actuation/test_missing_drivers.py",
+    (
+        "autoscaler",
         "bayplan.io",
         "nodegroups*",
         "*",

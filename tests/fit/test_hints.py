@@ -157,7 +157,8 @@ def test_a_pod_that_brings_a_volume_wakes_those_that_share_it() -> None:
     claims = [make_pvc(f"c{n}").volume(f"v{n}").obj() for n in "12"]
     attached = make_attachment("va", driver, "small", "v1").obj()
     csinode = make_csinode("small").driver(driver, 1).obj()
-    snapshot = Snapshot([small(), csinode, attached, *volumes, *claims])
+    objects = [small(), csinode, attached, *volumes, *claims]
+    snapshot = Snapshot(objects, profile=Profile.kubernetes())  # the attached volume counts again
     pod = make_pod("p").claim("c1").obj()
     plugins = snapshot.decide(pod).plugins
     assert plugins == {"NodeVolumeLimits"}

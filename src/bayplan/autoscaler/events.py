@@ -119,6 +119,20 @@ def drivers_missing(node: str, group: str, drivers: Iterable[str], timeout: floa
     return EventMessage("Warning", "CSIDriverMissing", text, "RemoveNode")
 
 
+def driver_broken(group: str, drivers: Iterable[str], missing: int, nodes: int) -> EventMessage:
+    """Most nodes of a group lack a driver."""
+    text = (
+        f"{missing} of {nodes} nodes of group {group} lack CSI driver {', '.join(drivers)}: the"
+        " driver does not work; no node is removed, and the group is not scaled up"
+    )
+    return EventMessage("Warning", "CSIDriverBroken", text, "Observe")
+
+
+def driver_outlier(text: str) -> EventMessage:
+    """A node's driver or limit differs from that of its group."""
+    return EventMessage("Warning", "CSIDriverOutlier", f"{text[:1].upper()}{text[1:]}", "Observe")
+
+
 def size_fixed(group: str, target: int, size: int) -> EventMessage:
     """Return the event of a group whose target size was set to its number of instances."""
     text = f"Group {group} has {size} instances and target size {target}: target size set to {size}"

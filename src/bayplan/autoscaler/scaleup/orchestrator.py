@@ -144,7 +144,8 @@ class _Orchestrator:
         return self._before.get(pod.key) or cause_of(self._snapshot, pod) or OTHER
 
     def _fill_existing(self, groups: Sequence[PodEquivalenceGroup]) -> None:
-        self._note_fits(fill_all(self._snapshot, groups)[0])
+        """Note the pods that fit nodes without another scale-up, including the new nodes."""
+        self._fits.update({pod.key: node for pod, node in fill_all(self._snapshot, groups)[0]})
 
     def _choose(
         self, groups: Sequence[PodEquivalenceGroup], limits: ScaleUpLimits

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.admission.app import MOST_BYTES, Bodies, RejectedRequest
+from bayplan.admission.app import MOST_BYTES, BodyReader, RejectedRequest
 from bayplan.lab import run_virtually
 from tests.admission.reviews import HEADERS, ask, make_app, review, send
 from tests.admission.test_gates import ASKS, pod
@@ -127,7 +127,7 @@ async def test_a_body_that_never_ends_is_given_up() -> None:
 
 @pytest.mark.virtual
 async def test_slow_senders_cannot_fill_the_memory() -> None:
-    bodies = Bodies(most_at_once=10_000)
+    bodies = BodyReader(most_at_once=10_000)
     scope: dict[str, Any] = {"headers": []}
 
     async def stalls_after(part: bytes) -> bytes:
@@ -155,7 +155,7 @@ async def test_questions_about_queues_wait_until_these_are_known() -> None:
     app.knows_queues.clear()
     queue = {"metadata": {"name": "q"}, "spec": {}}
     answer = await ask(app, "/queues/validate", review("queues", "CREATE", queue))
-    assert (answer.status, answer.body) == (503, b"the queues are not known yet\n")
+    assert (answer.status, answer.body) == (503, b"queues are not loaded yet\n")
     assert (await ask(app, "/pods/mutate", review("pods", "CREATE", pod(ASKS)))).patch
 
 

@@ -95,19 +95,19 @@ async def test_a_large_review_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "headers", "status"),
+    ("path", "method", "headers", "status", "text"),
     [
-        ("/pods/mutate", "GET", HEADERS, 405),
-        ("/elsewhere", "POST", HEADERS, 404),
-        ("/pods/mutate", "POST", (("Content-Type", "text/yaml"),), 415),
+        ("/pods/mutate", "GET", HEADERS, 405, "the method must be POST"),
+        ("/elsewhere", "POST", HEADERS, 404, "unknown path; known paths: /pods/mutate, "),
+        ("/pods/mutate", "POST", (("Content-Type", "text/yaml"),), 415, "the content type must be"),
     ],
 )
-async def test_other_requests_are_told_what_is_answered_here(
-    path: str, method: str, headers: tuple[tuple[str, str], ...], status: int
+async def test_other_requests_are_refused_with_the_reason(
+    path: str, method: str, headers: tuple[tuple[str, str], ...], status: int, text: str
 ) -> None:
     answer = await send(make_app(), path, b"{}", method=method, headers=headers)
     assert answer.status == status
-    assert answer.body.startswith(b"reviews are ")
+    assert answer.body.startswith(text.encode())
 
 
 @pytest.mark.virtual

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.kube.attachtables import CustomLimits
+from bayplan.kube.attachtables import CustomLimits, data_disks
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.volumes import InTreeSources
 from bayplan.node.instance import NodeInstance
@@ -25,7 +25,6 @@ from bayplan.node.plugins import (
     LimitPlugin,
     OtherCloudError,
     aws_ebs,
-    azure_disk,
     gce_pd,
 )
 from bayplan.node.plugins.base import LimitPluginOptions, ReservedSlots, key_of
@@ -53,7 +52,7 @@ def ec2_types() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_the_tables_know_thousands_of_types() -> None:
     assert len(aws_ebs.table()) > 1400
-    assert len(azure_disk.table().rows) > 3900
+    assert len(data_disks().rows) > 3900
 
 
 def test_every_ec2_type_publishes_what_its_row_says_by_the_rule_of_its_kind() -> None:
@@ -114,7 +113,7 @@ def test_places_are_kept_for_what_the_machine_needs_itself(
 
 
 def test_every_azure_size_publishes_its_data_disks_in_any_case() -> None:
-    for name, disks in azure_disk.table().rows.items():
+    for name, disks in data_disks().rows.items():
         for written in (name, name.upper()):
             one = found(AZURE, written)
             assert (one.count, one.is_guess) == (disks, False), name

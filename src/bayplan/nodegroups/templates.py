@@ -37,6 +37,8 @@ class TemplateNodeInfo:
     """None if the drivers are unknown."""
     problems: tuple[str, ...] = ()
     """Limits of the group that cannot be read."""
+    estimated: frozenset[str] = frozenset()
+    """The drivers whose limit is computed, not declared."""
 
 
 def template_of(node: Node) -> TemplateNodeInfo:

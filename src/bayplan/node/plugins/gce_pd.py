@@ -13,13 +13,13 @@ from functools import cache
 
 import msgspec
 
+from bayplan.kube.attachtables import read_table
 from bayplan.kube.volumes import InTreeSources
 from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins.base import (
     ComputedLimit,
     LimitPluginOptions,
     configured_limit,
-    read_table,
     require_cloud,
     without_reserved,
 )

@@ -175,7 +175,7 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
 
 
 @pytest.mark.xdist_group("killed")
-@pytest.mark.parametrize("manner", CONNECTION_MODES)
+@pytest.mark.parametrize("mode", CONNECTION_MODES)
 async def test_nothing_acknowledged_is_lost_when_the_disk_is_full(
     tmp_path: Path, mode: ConnectionMode, long: bool
 ) -> None:

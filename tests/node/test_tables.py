@@ -17,6 +17,7 @@ import pytest
 
 from bayplan.kube.attachtables import CustomLimits, data_disks
 from bayplan.kube.names import is_qualified_name
+from bayplan.kube.pdlimits import OVERRIDE, pd_table
 from bayplan.kube.volumes import InTreeSources
 from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins import (
@@ -25,7 +26,6 @@ from bayplan.node.plugins import (
     LimitPlugin,
     OtherCloudError,
     aws_ebs,
-    gce_pd,
 )
 from bayplan.node.plugins.base import LimitPluginOptions, ReservedSlots, key_of
 from bayplan.node.plugins.cinder import MAX_VOLUMES
@@ -171,7 +171,7 @@ def test_gce_types_publish_by_core_family_and_vcpus(name: str, count: int) -> No
 
 
 def test_every_step_of_every_hyperdisk_family_is_published_up_to_its_bound() -> None:
-    for family, steps in gce_pd.table().by_size.items():
+    for family, steps in pd_table().by_size.items():
         before = 0
         for most, count in steps:
             for size in (before + 1, most):
@@ -186,7 +186,7 @@ def test_every_step_of_every_hyperdisk_family_is_published_up_to_its_bound() -> 
     [("63", 63), ("127", 127), ("128", 127), ("0", 127), ("-1", 127), ("x", 127)],
 )
 def test_a_label_says_otherwise_where_it_can_be_one(written: str, count: int) -> None:
-    labels = {gce_pd.OVERRIDE: written}
+    labels = {OVERRIDE: written}
     assert found(PD, "n1-standard-1", labels=labels).count == count
     assert found(PD, "e2-micro", labels=labels).count == 15
 

@@ -103,7 +103,7 @@ class ManagedGroup(GceStruct):
     """A managed instance group."""
 
     name: str
-    target_size: int = 0
+    target_size: int
     zone: str = ""
     region: str = ""
     instance_template: str = ""

@@ -62,6 +62,8 @@ class Mig:
     size: int = 0
     members: tuple[ManagedInstance, ...] = ()
     instances: tuple[Instance, ...] = ()
+    has_autoscaler: bool = False
+    """Whether Compute Engine scales it by itself."""
     error: NodeGroupError | None = None
     """Why its size and instances could not be read."""
 
@@ -98,7 +100,9 @@ class MigInventory:
             return
         found = await self._select()
         migs = await asyncio.gather(*map(self._mig, found.selected.values()))
-        self._store([one for one in migs if one is not None], found.problems)
+        gone = [ref for ref, mig in zip(found.selected, migs, strict=True) if mig is None]
+        problems = [*found.problems, *(GroupProblem(ref.id, _NO_GROUP) for ref in gone)]
+        self._store([one for one in migs if one is not None], problems)
         self._read_at = now
 
     async def read(self, ref: MigRef) -> tuple[int, tuple[ManagedInstance, ...]]:
@@ -122,7 +126,8 @@ class MigInventory:
         for one in self.groups.values():
             launch = one.launch
             texts = launch.template.env.problems if isinstance(launch, MigLaunch) else ()
-            problems += [GroupProblem(one.group.id, text) for text in texts]
+            rival = (_RIVAL,) if one.has_autoscaler else ()
+            problems += [GroupProblem(one.group.id, text) for text in (*rival, *texts)]
         self.problems = problems
 
     async def _select(self) -> _Found:
@@ -177,9 +182,7 @@ class MigInventory:
         has = {**templates[0].labels, **answer.all_instances_config.properties.labels}
         return labels.items() <= has.items()
 
-    async def _list(
-        self, which: str, problems: list[GroupProblem]
-    ) -> dict[MigRef, ManagedGroup]:
+    async def _list(self, which: str, problems: list[GroupProblem]) -> dict[MigRef, ManagedGroup]:
         """List groups of the project in all zones and regions; invalid ones are reported."""
         params = {"filter": which} if which else {}
         pages = await self._sdk.read_all(
@@ -225,8 +228,15 @@ class MigInventory:
             members = await self._members(one.ref)
         except NodeGroupError as error:
             return self._unanswered(one, error)
-        size = answer.target_size
-        return Mig(one.ref, group, launch, size, members, instances_of(members))
+        return Mig(
+            one.ref,
+            group,
+            launch,
+            answer.target_size,
+            members,
+            instances_of(members),
+            bool(answer.status.autoscaler),
+        )
 
     def _unanswered(self, one: SelectedMig, error: NodeGroupError) -> Mig | None:
         """Return the last state of a group with its error; None if it does not exist."""

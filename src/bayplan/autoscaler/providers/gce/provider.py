@@ -132,8 +132,10 @@ class GceProvider:
         left, least = size - len(leaving), found.group.min_size
         if leaving and left < least:
             raise RefusedError(f"node group {group}: {left} would be below its minimum {least}")
+        self._inventory.invalidate()
         for start in range(0, len(leaving), CHUNK):
-            await self._delete(found, leaving[start : start + CHUNK])
+            urls = [one.url for one in leaving[start : start + CHUNK]]
+            await self._sdk.delete_instances(found.ref, urls)
         self._inventory.resized(group, left)
 
     async def decrease_target(self, group: str, count: int) -> None:
@@ -178,19 +180,8 @@ class GceProvider:
 
     async def _resize(self, found: Mig, size: int) -> None:
         self._inventory.invalidate()
-        await self._sdk.write(found.ref, "resize", size=size)
+        await self._sdk.resize(found.ref, size)
         self._inventory.resized(found.group.id, size)
-
-    async def _delete(self, found: Mig, instances: Sequence[InstanceRef]) -> None:
-        """Delete instances; Compute Engine skips those that it is deleting meanwhile."""
-        self._inventory.invalidate()
-        resource = f"{found.ref.scope.replace('zones', '')}instance_group_managers"
-        body = f"{resource.replace('regions', 'region_')}_delete_instances_request_resource"
-        request = {
-            "instances": [one.url for one in instances],
-            "skip_instances_on_validation_error": True,
-        }
-        await self._sdk.write(found.ref, "delete_instances", **{body: request})
 
 
 def _check_count(group: str, count: int) -> None:

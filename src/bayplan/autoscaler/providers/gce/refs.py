@@ -19,7 +19,9 @@ _MIG = re.compile(
     rf"(?:https://[a-z0-9.-]+/(?:compute/[a-z0-9_]+/)?)?projects/({_PROJECT})/(zones|regions)/"
     rf"({_WORD})/(?:instanceGroups|instanceGroupManagers)/({_WORD})"
 )
-_INSTANCE = re.compile(rf"(?:.{{0,200}}/)?projects/({_PROJECT})/zones/({_WORD})/instances/({_WORD})")
+_INSTANCE = re.compile(
+    rf"(?:.{{0,200}}/)?projects/({_PROJECT})/zones/({_WORD})/instances/({_WORD})"
+)
 _PROVIDER_ID = re.compile(rf"gce://({_PROJECT})/({_WORD})/({_WORD})")
 _TEMPLATE = re.compile(
     rf"(?:.{{0,200}}/)?projects/({_PROJECT})/(global|regions/{_WORD})/instanceTemplates/({_WORD})"

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from bayplan.autoscaler.providers.gce.api_types import ComputeOperation, converted
@@ -73,12 +73,31 @@ TRIES = 4
 PAUSE = 0.5
 """Seconds before a request is sent again; doubled each time."""
 _NOISY = ("google", "urllib3", "requests")
-_CLIENTS = {
-    "zones": ("InstanceGroupManagersClient", "ZoneOperationsClient"),
-    "regions": ("RegionInstanceGroupManagersClient", "RegionOperationsClient"),
+
+
+class ScopeNames(NamedTuple):
+    """The library's names for groups in zones, or in regions."""
+
+    managers: str
+    operations: str
+    parameter: str
+    deletion: str
+
+
+_NAMES = {
+    "zones": ScopeNames(
+        "InstanceGroupManagersClient",
+        "ZoneOperationsClient",
+        "zone",
+        "instance_group_managers_delete_instances_request_resource",
+    ),
+    "regions": ScopeNames(
+        "RegionInstanceGroupManagersClient",
+        "RegionOperationsClient",
+        "region",
+        "region_instance_group_managers_delete_instances_request_resource",
+    ),
 }
-"""The clients of groups and of their operations, by the kind of the location."""
-_PARAMETER = {"zones": "zone", "regions": "region"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,68 +138,78 @@ class GceSdk:
 
     async def read(self, client: str, method: str, kind: type[T], **params: object) -> T:
         """Read one object."""
-        call = getattr(self._client(client), method)
-        found = await self._retried(lambda: _plain(call(params, **self._options())))
-        return converted(found, kind)
+        return converted(await self._call(client, method, params, _plain), kind)
 
-    async def read_all(
-        self, client: str, method: str, kind: type[T], **params: object
-    ) -> list[T]:
+    async def read_all(self, client: str, method: str, kind: type[T], **params: object) -> list[T]:
         """Read all pages of a list."""
-        call = getattr(self._client(client), method)
-        params |= {"max_results": PAGE_SIZE}
+        request = {**params, "max_results": PAGE_SIZE}
         found: list[T] = []
         for _ in range(PAGES):
-            page = await self._retried(lambda: _page(call(params, **self._options())))
+            page = await self._call(client, method, request, _page)
             found.append(converted(page, kind))
             token = page.get("next_page_token")
             if not token:
                 return found
-            params = {**params, "page_token": token}
+            request = {**request, "page_token": token}
         raise ProviderUnavailableError(f"{method}: more than {PAGES} pages")
 
     async def read_group(self, ref: MigRef, kind: type[T]) -> T:
         """Read a managed instance group."""
-        return await self.read(_CLIENTS[ref.scope][0], "get", kind, **_place(ref))
+        return await self.read(_NAMES[ref.scope].managers, "get", kind, **_place(ref))
 
     async def read_members(self, ref: MigRef, kind: type[T]) -> list[T]:
         """Read the pages of a group's managed instances."""
-        client = _CLIENTS[ref.scope][0]
+        client = _NAMES[ref.scope].managers
         return await self.read_all(client, "list_managed_instances", kind, **_place(ref))
 
-    async def write(self, ref: MigRef, method: str, **params: object) -> None:
-        """Change a group, and wait until the operation is done."""
-        managers, operations = _CLIENTS[ref.scope]
-        call = getattr(self._client(managers), f"{method}_unary")
-        request = {**_place(ref), **params, "request_id": self._request_id()}
-        found = await self._retried(lambda: _plain(call(request, **self._options())))
-        await self._finish(ref, operations, converted(found, ComputeOperation))
+    async def resize(self, ref: MigRef, size: int) -> None:
+        """Set a group's target size."""
+        await self._write(ref, "resize_unary", size=size)
 
-    async def _finish(self, ref: MigRef, client: str, operation: ComputeOperation) -> None:
-        place = {"project": ref.project, _PARAMETER[ref.scope]: ref.location}
+    async def delete_instances(self, ref: MigRef, urls: Sequence[str]) -> None:
+        """Delete instances of a group, which lowers its target size by as many.
+
+        Compute Engine skips those that it is deleting already, or that are not in the group.
+        """
+        body = {"instances": list(urls), "skip_instances_on_validation_error": True}
+        names = _NAMES[ref.scope]
+        await self._write(ref, "delete_instances_unary", **{names.deletion: body})
+
+    async def _write(self, ref: MigRef, method: str, **params: object) -> None:
+        """Change a group, and wait until the operation is done."""
+        identity = str(UUID(int=self._rng.getrandbits(128), version=4))
+        request = {**_place(ref), **params, "request_id": identity}
+        answer = await self._call(_NAMES[ref.scope].managers, method, request, _plain)
+        operation = await self._finish(ref, converted(answer, ComputeOperation))
+        for error in operation.errors:
+            raise error_from(operation.http_error_status_code, error.code, error.message)
+
+    async def _finish(self, ref: MigRef, operation: ComputeOperation) -> ComputeOperation:
+        names = _NAMES[ref.scope]
+        place = {"project": ref.project, names.parameter: ref.location, "operation": operation.name}
         until = self._clock.monotonic() + self._limits.whole
         while not operation.is_done:
             if self._clock.monotonic() >= until:
-                raise ProviderUnavailableError(
-                    f"Compute Engine: operation {operation.name} is not done in"
-                    f" {self._limits.whole:g}s"
-                )
+                message = f"operation {operation.name} is not done in {self._limits.whole:g}s"
+                raise ProviderUnavailableError(f"Compute Engine: {message}")
             await self._clock.sleep(self._limits.poll)
-            operation = await self.read(
-                client, "get", ComputeOperation, operation=operation.name, **place
-            )
-        for error in operation.errors:
-            raise error_from(operation.http_error_status_code, error.code, error.message)
+            operation = await self.read(names.operations, "get", ComputeOperation, **place)
+        return operation
+
+    async def _call(
+        self,
+        client: str,
+        method: str,
+        request: Mapping[str, object],
+        read: Callable[[Any], dict[str, Any]],
+    ) -> dict[str, Any]:
+        call = getattr(self._client(client), method)
+        options = {"retry": None, "timeout": self._limits.request}
+        return await self._retried(lambda: read(call(dict(request), **options)))
 
     def close(self) -> None:
         """Start no more calls; those in progress end by their timeouts."""
         self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _options(self) -> dict[str, Any]:
-        return {"retry": None, "timeout": self._limits.request}
-
-    def _request_id(self) -> str:
-        return str(UUID(int=self._rng.getrandbits(128), version=4))
 
     async def _retried(self, work: Callable[[], T]) -> T:
         """Run a request, and again while Compute Engine is not available."""
@@ -204,11 +233,8 @@ class GceSdk:
 
 
 def _place(ref: MigRef) -> dict[str, object]:
-    return {
-        "project": ref.project,
-        _PARAMETER[ref.scope]: ref.location,
-        "instance_group_manager": ref.name,
-    }
+    where = {_NAMES[ref.scope].parameter: ref.location}
+    return {"project": ref.project, **where, "instance_group_manager": ref.name}
 
 
 def _plain(message: Any) -> dict[str, Any]:
@@ -279,7 +305,7 @@ def new_session() -> GceSession:
     """Return the application default credentials and project; ProviderOptionError if none."""
     try:
         import google.auth  # noqa: PLC0415 - only who uses GCE needs it
-        import google.cloud.compute_v1  # noqa: F401, PLC0415
+        import google.cloud.compute_v1  # noqa: PLC0415
     except ImportError:
         raise ProviderOptionError(
             "--cloud-provider gce: google-cloud-compute is not installed; install bayplan[gce]"

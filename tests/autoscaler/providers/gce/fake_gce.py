@@ -1,9 +1,9 @@
 """A server with Compute Engine's REST API for managed instance groups, as strict as the real one.
 
-It refuses unknown parameters and fields, wrong zones, negative sizes, request IDs that are no UUIDs,
-and deletions of instances that are not in the group. Changes take effect when their operation ends,
-which is some polls later; a request ID that comes again starts no second operation. Faults can be
-set for each method.
+It refuses unknown parameters and fields, wrong zones, negative sizes, request IDs that are not
+UUIDs, and deletions of instances that are not in the group. Changes take effect when their
+operation ends, which is some polls later; a request ID that comes again starts no second operation.
+Faults can be set for each method.
 """
 
 from __future__ import annotations

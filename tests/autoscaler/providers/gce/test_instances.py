@@ -145,7 +145,7 @@ async def test_instances_of_other_groups_are_not_touched(
     group, other = project.group(size=2), project.group("other", size=2)
     async with opened("0:4:workers", "0:4:other") as provider:
         theirs = (await ids(provider, other.id))[0]
-        with pytest.raises(InvalidRequestError, match="is not in node group .*workers"):
+        with pytest.raises(InvalidRequestError, match=r"is not in node group .*workers"):
             await provider.delete_nodes(group.id, refs([theirs]))
     assert (group.size, other.size) == (2, 2)
 

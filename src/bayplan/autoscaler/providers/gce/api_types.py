@@ -47,7 +47,7 @@ class ComputeOperation(GceStruct):
         """The errors that it ended with."""
         if self.error.errors or self.http_error_status_code < 400:
             return self.error.errors
-        return [GceError(message=f"HTTP {self.http_error_status_code}")]
+        return [GceError(message="the operation failed")]
 
 
 class GroupVersion(GceStruct):

@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 from bayplan.autoscaler.providers.gce.api_types import (
     InstanceProperties,
@@ -80,6 +81,8 @@ class MigLaunches:
         self._clock = clock
         self._templates: dict[InstanceTemplateRef, tuple[float, LaunchTemplate]] = {}
         self._types: dict[tuple[str, str, str], MachineTypeInfo] = {}
+        self._locks: WeakValueDictionary[object, asyncio.Lock] = WeakValueDictionary()
+        """Groups are read at the same time, and many have the same machine type."""
 
     async def find(self, ref: MigRef, group: ManagedGroup, zones: Sequence[str]) -> MigLaunch:
         """Return what a group launches; UnimplementedError if it has no machine type."""
@@ -101,6 +104,10 @@ class MigLaunches:
         return list(await asyncio.gather(*map(self._template, refs)))
 
     async def _template(self, ref: InstanceTemplateRef) -> LaunchTemplate:
+        async with self._locks.setdefault(ref, asyncio.Lock()):
+            return await self._cached_template(ref)
+
+    async def _cached_template(self, ref: InstanceTemplateRef) -> LaunchTemplate:
         now = self._clock.monotonic()
         since, known = self._templates.get(ref, (float("-inf"), None))
         if known is not None and now - since < FRESH:
@@ -132,15 +139,12 @@ class MigLaunches:
 
     async def _in_zone(self, project: str, zone: str, name: str) -> MachineTypeInfo:
         key = (project, zone, name)
-        if key not in self._types:
-            self._types[key] = await self._sdk.read(
-                "MachineTypesClient",
-                "get",
-                MachineTypeInfo,
-                project=project,
-                zone=zone,
-                machine_type=name,
-            )
+        place = {"project": project, "zone": zone, "machine_type": name}
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._types:
+                self._types[key] = await self._sdk.read(
+                    "MachineTypesClient", "get", MachineTypeInfo, **place
+                )
         return self._types[key]
 
 

@@ -50,9 +50,7 @@ _LONGEST = 300
 
 def error_from(status: int, code: str, message: str) -> NodeGroupError:
     """Return the provider's error for one of Compute Engine's, by its status and code."""
-    text = message.strip()[:_LONGEST]
-    prefix = f"{code}: " if code else ""
-    return _kind(status, code)(f"Compute Engine: {prefix}{text or status}")
+    return _kind(status, code)(f"Compute Engine: {code or status}: {message.strip()[:_LONGEST]}")
 
 
 def _kind(status: int, code: str) -> type[NodeGroupError]:
@@ -274,7 +272,7 @@ def _translated() -> Iterator[None]:
 
 def _from_response(error: Any) -> NodeGroupError:
     first = next((one for one in error.errors or () if isinstance(one, dict)), {})
-    message = str(first.get("message", "")) or f"HTTP {error.code}"
+    message = str(first.get("message", "no reason is given"))
     return error_from(int(error.code or 0), str(first.get("reason", "")), message)
 
 

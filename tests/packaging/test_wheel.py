@@ -58,5 +58,5 @@ for name in ("aws-ebs", "azure-disk", "gce-pd"):
 """
 
 
-def test_it_has_the_tables_of_attach_limits(image: Place, programs: Path) -> None:
+def test_it_has_the_tables_of_attach_limits(image: EmptyHome, programs: Path) -> None:
     assert image.run(programs / "python", "-c", TABLES).split() == ["True"] * 3

@@ -53,7 +53,8 @@ async def client(clock: ManualClock) -> AsyncIterator[Client]:
 
 
 def session_of(gce: FakeGce, project: str = PROJECT) -> GceSession:
-    return GceSession(AnonymousCredentials(), project, gce.host, "http")
+    credentials = AnonymousCredentials()  # type: ignore[no-untyped-call]
+    return GceSession(credentials, project, gce.host, "http")
 
 
 class OpenedGce:

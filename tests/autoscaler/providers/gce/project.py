@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -66,6 +65,8 @@ class FakeMig:
     size: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
     instances: list[FakeInstance] = field(default_factory=list)
+    largest: int = 0
+    """The largest size that it ever had."""
     _numbers: Any = field(default_factory=lambda: count(1))
 
     @property
@@ -102,7 +103,7 @@ class FakeMig:
 
     def resize(self, size: int, errors: list[dict[str, str]]) -> None:
         """Create what is missing, or delete what is too much: Compute Engine chooses which."""
-        self.size = size
+        self.size, self.largest = size, max(self.largest, size)
         while len(self.active()) < size:
             number = next(self._numbers)
             zone = self.zones[number % len(self.zones)]
@@ -185,6 +186,3 @@ class FakeProject:
     def find(self, scope: str, location: str, name: str) -> FakeMig | None:
         found = self.groups.get(f"{location}/{name}")
         return found if found is not None and found.scope == scope else None
-
-
-Effect = Callable[[], None]

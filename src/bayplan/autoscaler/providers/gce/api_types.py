@@ -16,20 +16,20 @@ class GceStruct(msgspec.Struct, kw_only=True, frozen=True):
     """Base of Compute Engine's structures."""
 
 
-class GceError(GceStruct):
+class GceError(GceStruct, frozen=True):
     """An error of an operation, or of an instance."""
 
     code: str = ""
     message: str = ""
 
 
-class GceErrors(GceStruct):
+class GceErrors(GceStruct, frozen=True):
     """A list of errors."""
 
     errors: list[GceError] = []
 
 
-class ComputeOperation(GceStruct):
+class ComputeOperation(GceStruct, frozen=True):
     """An operation, which ends later than the request that started it."""
 
     name: str
@@ -50,56 +50,56 @@ class ComputeOperation(GceStruct):
         return [GceError(message="the operation failed")]
 
 
-class GroupVersion(GceStruct):
+class GroupVersion(GceStruct, frozen=True):
     """An instance template of a group; during a canary rollout it has several."""
 
     instance_template: str = ""
 
 
-class ZoneConfiguration(GceStruct):
+class ZoneConfiguration(GceStruct, frozen=True):
     """A zone of a regional group."""
 
     zone: str = ""
 
 
-class DistributionPolicy(GceStruct):
+class DistributionPolicy(GceStruct, frozen=True):
     """The zones of a regional group."""
 
     zones: list[ZoneConfiguration] = []
 
 
-class InstanceSelection(GceStruct):
+class InstanceSelection(GceStruct, frozen=True):
     """Machine types among which a group chooses."""
 
     machine_types: list[str] = []
 
 
-class FlexibilityPolicy(GceStruct):
+class FlexibilityPolicy(GceStruct, frozen=True):
     """Machine types that override that of the instance template."""
 
     instance_selections: dict[str, InstanceSelection] = {}
 
 
-class LabelledProperties(GceStruct):
+class LabelledProperties(GceStruct, frozen=True):
     """Labels of a group's instances."""
 
     labels: dict[str, str] = {}
 
 
-class AllInstancesConfig(GceStruct):
+class AllInstancesConfig(GceStruct, frozen=True):
     """Labels that override those of the instance template."""
 
     properties: LabelledProperties = LabelledProperties()
 
 
-class ManagedGroupStatus(GceStruct):
+class ManagedGroupStatus(GceStruct, frozen=True):
     """The status of a group."""
 
     autoscaler: str = ""
     """The URL of Compute Engine's own autoscaler, if it scales the group."""
 
 
-class ManagedGroup(GceStruct):
+class ManagedGroup(GceStruct, frozen=True):
     """A managed instance group."""
 
     name: str
@@ -126,32 +126,32 @@ class ManagedGroup(GceStruct):
         return [one for name in sorted(selections) for one in selections[name].machine_types]
 
 
-class ScopeWarning(GceStruct):
+class ScopeWarning(GceStruct, frozen=True):
     """Why a zone or region has no groups in a list."""
 
     code: str = ""
 
 
-class ScopedGroups(GceStruct):
+class ScopedGroups(GceStruct, frozen=True):
     """The groups of one zone or region; each is validated on its own."""
 
     instance_group_managers: list[dict[str, object]] = []
     warning: ScopeWarning = ScopeWarning()
 
 
-class AggregatedPage(GceStruct):
+class AggregatedPage(GceStruct, frozen=True):
     """A page of all groups of a project, by zone and region."""
 
     items: dict[str, ScopedGroups] = {}
 
 
-class LastAttempt(GceStruct):
+class LastAttempt(GceStruct, frozen=True):
     """The errors of the last attempt to create an instance."""
 
     errors: GceErrors = GceErrors()
 
 
-class ManagedInstance(GceStruct):
+class ManagedInstance(GceStruct, frozen=True):
     """An instance of a group."""
 
     instance: str
@@ -160,33 +160,33 @@ class ManagedInstance(GceStruct):
     last_attempt: LastAttempt = LastAttempt()
 
 
-class MembersPage(GceStruct):
+class MembersPage(GceStruct, frozen=True):
     """A page of a group's instances."""
 
     managed_instances: list[ManagedInstance] = []
 
 
-class MetadataItem(GceStruct):
+class MetadataItem(GceStruct, frozen=True):
     """A metadata value of an instance template."""
 
     key: str = ""
     value: str = ""
 
 
-class TemplateMetadata(GceStruct):
+class TemplateMetadata(GceStruct, frozen=True):
     """The metadata of an instance template."""
 
     items: list[MetadataItem] = []
 
 
-class DiskParameters(GceStruct):
+class DiskParameters(GceStruct, frozen=True):
     """How a disk is created."""
 
     disk_size_gb: int = 0
     disk_type: str = ""
 
 
-class TemplateDisk(GceStruct):
+class TemplateDisk(GceStruct, frozen=True):
     """A disk of an instance template."""
 
     boot: bool = False
@@ -194,14 +194,14 @@ class TemplateDisk(GceStruct):
     initialize_params: DiskParameters = DiskParameters()
 
 
-class GuestAccelerator(GceStruct):
+class GuestAccelerator(GceStruct, frozen=True):
     """Accelerators of an instance template."""
 
     accelerator_type: str = ""
     accelerator_count: int = 0
 
 
-class InstanceProperties(GceStruct):
+class InstanceProperties(GceStruct, frozen=True):
     """The properties of an instance template."""
 
     machine_type: str = ""
@@ -211,21 +211,21 @@ class InstanceProperties(GceStruct):
     guest_accelerators: list[GuestAccelerator] = []
 
 
-class InstanceTemplate(GceStruct):
+class InstanceTemplate(GceStruct, frozen=True):
     """An instance template."""
 
     name: str
     properties: InstanceProperties = InstanceProperties()
 
 
-class TypeAccelerator(GceStruct):
+class TypeAccelerator(GceStruct, frozen=True):
     """Accelerators of a machine type."""
 
     guest_accelerator_type: str = ""
     guest_accelerator_count: int = 0
 
 
-class MachineTypeInfo(GceStruct):
+class MachineTypeInfo(GceStruct, frozen=True):
     """A machine type."""
 
     name: str

@@ -17,12 +17,12 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.times import timestamp
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
+from tests.autoscaler.providers.clusterapi.capi import NAMESPACE
 from tests.autoscaler.providers.gce.conftest import session_of
 from tests.autoscaler.providers.gce.fake_gce import FakeGce
 from tests.autoscaler.providers.gce.project import REGION, ZONE, FakeInstance, FakeMig
 from tests.autoscaler.providers.test_stories import (
     DRIVER,
-    NAMESPACE,
     SIZE,
     at_work,
     events_with_reason,

@@ -198,11 +198,12 @@ async def open_provider(
 ) -> AsyncIterator[Provider]:
     """Open the provider for the groups that the options select; a session may be passed."""
     wanted = check_options(options)
-    # Credentials may come from a server on the machine, which is asked blockingly.
-    caller = session or await asyncio.to_thread(new_session)
-    if wanted.needs_project and not caller.project:
+    if session is None:
+        # Credentials may come from a server on the machine, which is asked blockingly.
+        session = await asyncio.to_thread(new_session)
+    if wanted.needs_project and not session.project:
         raise ProviderOptionError("--cloud-provider gce: no project; set GOOGLE_CLOUD_PROJECT")
-    sdk = GceSdk(caller, client.clock, client.rng, limits)
+    sdk = GceSdk(session, client.clock, client.rng, limits)
     try:
         yield GceProvider(sdk, MigInventory(sdk, wanted, client.clock), InstalledDrivers(client))
     finally:

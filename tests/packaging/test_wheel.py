@@ -49,3 +49,14 @@ def test_it_prints_what_runs_it_in_a_cluster(image: EmptyHome, programs: Path) -
     printed = image.run(programs / "bayplan", "manifests")
     assert "kind: Deployment" in printed
     assert "kind: CustomResourceDefinition" in printed
+
+
+TABLES = """
+from bayplan.kube.attachtables import read_table
+for name in ("aws-ebs", "azure-disk", "gce-pd"):
+    print(len(read_table(name, dict)) > 2)
+"""
+
+
+def test_it_has_the_tables_of_attach_limits(image: EmptyHome, programs: Path) -> None:
+    assert image.run(programs / "python", "-c", TABLES).split() == ["True"] * 3

@@ -10,6 +10,7 @@ from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.overlay import OverlayProvider
 from bayplan.autoscaler.providers.declared.provider import DeclaredProvider
 from bayplan.autoscaler.providers.declared.sources import FileDeclarations, parse_groups
+from bayplan.autoscaler.providers.declared.templates import overlay_template
 from bayplan.base.clock import START
 from bayplan.nodegroups import (
     CSI_DRIVERS,
@@ -58,6 +59,12 @@ async def test_limits_that_are_declared_count_over_those_of_the_cloud(
     found = await laid(simulated.provider, said).template("workers")
     assert limits(found) == {DISK: 0, FILES: None, "new.example": 3}
     assert limits(template_of(found.node)) == limits(found)
+
+
+def test_a_limit_that_is_declared_is_no_estimate() -> None:
+    theirs = TemplateNodeInfo(make_node("n").obj(), estimated=frozenset({DISK, FILES}))
+    (said,) = declared(f"[{{name: workers, csiDrivers: {{{DISK}: 4}}}}]")
+    assert overlay_template(theirs, said).estimated == {FILES}
 
 
 async def test_what_is_not_declared_stays_as_the_cloud_has_it(simulated: SimulatedCloud) -> None:

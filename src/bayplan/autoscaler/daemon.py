@@ -25,7 +25,8 @@ from bayplan.autoscaler.cloudstate.reader import AmendTemplate, CloudReader, gpu
 from bayplan.autoscaler.clusterview import ClusterViewBuilder, KnownObjects
 from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
-from bayplan.autoscaler.expanders.chain import ExpanderFactory
+from bayplan.autoscaler.expanders.chain import ExpanderFactory, open_remote
+from bayplan.autoscaler.expanders.grpcplugin.client import RemoteExpander
 from bayplan.autoscaler.loop import Loop, LoopParts
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -85,6 +86,7 @@ class AutoscalerDaemon:
         self.loop: Loop | None = None
         """The running loop, while it is leader."""
         self._limits: LimitWatch | None = None
+        self._remote: RemoteExpander | None = None
         self.is_starting = False
         """Whether it is leader, and its informers have not synced yet."""
         self.ready = asyncio.Event()
@@ -100,7 +102,11 @@ class AutoscalerDaemon:
         self.is_starting = True
         notes = self._notes(client)
         # The cloud first: while it opens, no change of the cluster must be missed.
-        async with self._cloud(client) as provider, follow(client, profile=self._profile) as live:
+        async with (
+            open_remote(self._options) as self._remote,
+            self._cloud(client) as provider,
+            follow(client, profile=self._profile) as live,
+        ):
             recording = asyncio.ensure_future(notes.run())
             try:
                 self.loop = await self._begin(client, live, self._shown(provider), notes)
@@ -151,7 +157,12 @@ class AutoscalerDaemon:
                 context, options, builder.node_states, writer, snapshot.pods_on
             ),
             expander_factory=ExpanderFactory(
-                self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
+                self._expanders,
+                provider,
+                snapshot,
+                client.rng,
+                self._priorities(live).objects,
+                self._remote,
             ),
             node_removal=node_removal,
             report=StatusReport(writer, options, builder, gauges, recorder, statuses, deletions),

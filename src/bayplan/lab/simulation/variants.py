@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.autoscaler.expanders.chain import GRPC
 from bayplan.base.configfiles import ConfigFileError, read_text
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.base.errors import InputError
@@ -189,7 +190,9 @@ def _check(variant: SimulationVariant) -> None:
     """Check what would otherwise fail only during a run."""
     _spec(variant)
     try:
-        parse_expanders(variant.expander or "least-waste")
+        names = parse_expanders(variant.expander or "least-waste")
+        if GRPC in names:
+            raise ExpanderError("grpc calls another process, which does not run in virtual time")
         daemons_of(variant)
     except ExpanderError as problem:
         raise InputError(f"--expander {variant.expander}: {problem}") from None

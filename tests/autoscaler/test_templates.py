@@ -41,7 +41,7 @@ def ready_node(name: str = "n", since: datetime = LONG_AGO) -> Node:
     return node
 
 
-def said(limits: str | None = f"{DISK}=8", **labels: str) -> TemplateNodeInfo:
+def cloud_template(limits: str | None = f"{DISK}=8", **labels: str) -> TemplateNodeInfo:
     """What the cloud says of the next node."""
     node = make_node("said").labels(labels)
     return template_of(
@@ -84,7 +84,7 @@ def limits(view: NodeGroupView) -> dict[str, int | None]:
 
 
 def test_a_node_that_has_been_ready_for_a_while_is_copied() -> None:
-    made = Case(ready_node(), make_csinode("n").driver(DISK, 5).obj()).view(said())
+    made = Case(ready_node(), make_csinode("n").driver(DISK, 5).obj()).view(cloud_template())
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "workers"
     assert made.template.node.metadata.labels[TEMPLATE_NODE] == "true"
@@ -95,7 +95,7 @@ def test_a_node_that_has_been_ready_for_a_while_is_copied() -> None:
 def test_a_node_that_is_only_just_ready_is_not_copied_yet() -> None:
     case = Case(ready_node(), make_csinode("n").driver(DISK, 9).obj())
     case.members[0][1].ready_since = NOW - timedelta(seconds=59)
-    made = case.view(said(pool="said"))
+    made = case.view(cloud_template(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "said"
     assert limits(made) == {DISK: 8}
@@ -111,13 +111,13 @@ def test_the_youngest_of_several_is_copied() -> None:
 
 def test_what_the_last_node_was_like_is_remembered() -> None:
     case = Case(ready_node())
-    case.view(said(pool="said"))
+    case.view(cloud_template(pool="said"))
     case.members = []
-    made = case.view(said(pool="said"))
+    made = case.view(cloud_template(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "workers"
     case.templates.forget_others(())
-    made = case.view(said(pool="said"))
+    made = case.view(cloud_template(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "said"
 
@@ -154,12 +154,12 @@ def test_daemons_are_those_of_the_node_and_those_that_would_come() -> None:
 def test_a_driver_that_reports_less_than_was_promised_is_believed_at_once() -> None:
     case = Case(ready_node(), make_csinode("n").driver(DISK, 3).obj())
     case.members[0][1].ready_since = NOW
-    assert limits(case.view(said())) == {DISK: 3}
-    assert limits(case.view(said(f"{DISK}=2"))) == {DISK: 2}
+    assert limits(case.view(cloud_template())) == {DISK: 3}
+    assert limits(case.view(cloud_template(f"{DISK}=2"))) == {DISK: 2}
 
 
 def test_zero_is_zero_and_what_cannot_be_read_is_absent_and_said() -> None:
-    made = Case().view(said(f"{DISK}=0,{FILES}=many"))
+    made = Case().view(cloud_template(f"{DISK}=0,{FILES}=many"))
     assert limits(made) == {DISK: 0}
     assert len(made.problems) == 1
     assert FILES in made.problems[0]
@@ -167,10 +167,10 @@ def test_zero_is_zero_and_what_cannot_be_read_is_absent_and_said() -> None:
 
 def test_where_nobody_says_anything_the_clusters_drivers_are_hoped_for() -> None:
     case = Case(drivers=(DISK,))
-    made = case.view(said(None))
+    made = case.view(cloud_template(None))
     assert limits(made) == {DISK: None}
     assert made.problems == (UNKNOWN,)
-    promise = case.readiness_criteria(said(None))
+    promise = case.readiness_criteria(cloud_template(None))
     assert (promise.drivers, promise.optional_drivers) == ({}, frozenset({DISK}))
 
 
@@ -178,7 +178,7 @@ def test_what_is_declared_is_promised_and_what_all_old_nodes_have() -> None:
     first = make_csinode("a").driver(FILES).driver("odd.csi.example.com", 1).obj()
     second = make_csinode("b").driver(FILES).obj()
     case = Case(ready_node("a"), ready_node("b"), first, second, drivers=("never.example.com",))
-    promise = case.readiness_criteria(said())
+    promise = case.readiness_criteria(cloud_template())
     assert promise.drivers == {DISK: True, FILES: False}
     assert not promise.optional_drivers
 
@@ -186,4 +186,4 @@ def test_what_is_declared_is_promised_and_what_all_old_nodes_have() -> None:
 def test_nodes_that_are_young_promise_nothing() -> None:
     young = ready_node("a", NOW - timedelta(minutes=9))
     case = Case(young, make_csinode("a").driver(FILES, 4).obj())
-    assert case.readiness_criteria(said()).drivers == {DISK: True}
+    assert case.readiness_criteria(cloud_template()).drivers == {DISK: True}

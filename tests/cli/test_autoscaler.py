@@ -22,7 +22,7 @@ from bayplan.lab import LiveLab
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, serve
 from tests.cli.commands import Command, command
 from tests.patience import PATIENCE
-from tests.scheduler.running import pod
+from tests.scheduler.running_scheduler import pod
 
 pytestmark = pytest.mark.whole
 

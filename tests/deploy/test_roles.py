@@ -31,7 +31,7 @@ from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.deploy.audit import Audit
-from tests.deploy.made import rules
+from tests.deploy.manifests import rules
 
 pytestmark = pytest.mark.whole
 

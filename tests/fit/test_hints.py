@@ -30,7 +30,7 @@ from tests.builders import (
     node_term,
     selector,
 )
-from tests.fit.worlds import random_object, random_pod
+from tests.fit.random_clusters import random_object, random_pod
 
 pytestmark = pytest.mark.whole
 
@@ -54,15 +54,15 @@ PROFILES = (
 
 @settings(max_examples=300)
 @given(
-    world=st.lists(st.integers(0, 2**32), min_size=15, max_size=60),
+    seeds=st.lists(st.integers(0, 2**32), min_size=15, max_size=60),
     changes=st.lists(st.tuples(st.integers(0, 2**32), st.booleans()), min_size=1, max_size=12),
     probes=st.integers(0, 2**32),
     profile=st.sampled_from(PROFILES),
 )
 def test_whatever_makes_a_refused_pod_fit_wakes_it(
-    world: list[int], changes: list[Change], probes: int, profile: Profile
+    seeds: list[int], changes: list[Change], probes: int, profile: Profile
 ) -> None:
-    snapshot = Snapshot((random_object(random.Random(seed)) for seed in world), profile=profile)
+    snapshot = Snapshot((random_object(random.Random(seed)) for seed in seeds), profile=profile)
     pods = [random_pod(random.Random(probes + index)) for index in range(4)]
     for index, pod in enumerate(pods):
         pod.metadata.name, pod.spec.node_name = f"probe{index}", ""

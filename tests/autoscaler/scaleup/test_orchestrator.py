@@ -166,7 +166,9 @@ def test_new_nodes_are_balanced_over_groups_that_are_alike() -> None:
         group("c", plain_template(zone="c", limit=4), target=0),
     ]
     pods = without_volumes(20)
-    found = decide(view(Snapshot(), pods, *groups, balance_similar_node_groups=True), Chosen("a"))
+    found = decide(
+        view(Snapshot(), pods, *groups, balance_similar_node_groups=True), FixedGroupExpander("a")
+    )
     assert bought(found) == {"a": 1, "b": 4}
     assert not found.unschedulable
 
@@ -176,7 +178,8 @@ def test_balance_leaves_out_a_zone_that_the_volumes_are_not_in() -> None:
     groups = [group(name, plain_template(zone=name)) for name in ("a", "b")]
     waiting = [pod.obj() for pod in pods]
     found = decide(
-        view(Snapshot(), waiting, *groups, balance_similar_node_groups=True), Chosen("a")
+        view(Snapshot(), waiting, *groups, balance_similar_node_groups=True),
+        FixedGroupExpander("a"),
     )
     assert bought(found) == {"a": 2}
 
@@ -185,7 +188,7 @@ def zone(name: str) -> dict[str, str]:
     return {"topology.kubernetes.io/zone": name}
 
 
-class Chosen(FewestNodes):
+class FixedGroupExpander(FewestNodes):
     """An expander that likes one group."""
 
     def __init__(self, name: str) -> None:

@@ -186,13 +186,16 @@ def _spec(variant: SimulationVariant) -> ClusterSpec:
         raise InputError(str(problem)) from None
 
 
+def _check_expanders(text: str) -> None:
+    if GRPC in parse_expanders(text):
+        raise ExpanderError("grpc calls another process, which does not run in virtual time")
+
+
 def _check(variant: SimulationVariant) -> None:
     """Check what would otherwise fail only during a run."""
     _spec(variant)
     try:
-        names = parse_expanders(variant.expander or "least-waste")
-        if GRPC in names:
-            raise ExpanderError("grpc calls another process, which does not run in virtual time")
+        _check_expanders(variant.expander or "least-waste")
         daemons_of(variant)
     except ExpanderError as problem:
         raise InputError(f"--expander {variant.expander}: {problem}") from None

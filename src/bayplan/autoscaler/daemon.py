@@ -27,7 +27,8 @@ from bayplan.autoscaler.cloudstate.reader import AmendTemplate, CloudReader, gpu
 from bayplan.autoscaler.clusterview import ClusterViewBuilder, KnownObjects
 from bayplan.autoscaler.events import AutoscalerEvents
 from bayplan.autoscaler.expanders import CONFIG_MAP, parse_expanders
-from bayplan.autoscaler.expanders.chain import ExpanderFactory
+from bayplan.autoscaler.expanders.chain import ExpanderFactory, open_remote
+from bayplan.autoscaler.expanders.grpcplugin.client import RemoteExpander
 from bayplan.autoscaler.loop import Loop, LoopParts
 from bayplan.autoscaler.metrics import AutoscalerMetrics, ScaleDownMetrics
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -87,6 +88,7 @@ class AutoscalerDaemon:
         self.loop: Loop | None = None
         """The running loop, while it is leader."""
         self._limits: LimitWatch | None = None
+        self._remote: RemoteExpander | None = None
         self.is_starting = False
         """Whether it is leader, and its informers have not synced yet."""
         self.ready = asyncio.Event()
@@ -102,7 +104,11 @@ class AutoscalerDaemon:
         self.is_starting = True
         notes = self._notes(client)
         # The cloud first: while it opens, no change of the cluster must be missed.
-        async with self._cloud(client) as provider, follow(client, profile=self._profile) as live:
+        async with (
+            open_remote(self._options) as self._remote,
+            self._cloud(client) as provider,
+            follow(client, profile=self._profile) as live,
+        ):
             recording = asyncio.ensure_future(notes.run())
             try:
                 self.loop = await self._begin(client, live, self._shown(provider), notes)
@@ -158,7 +164,12 @@ class AutoscalerDaemon:
                 RemovalLedger(writer, options),
             ),
             expander_factory=ExpanderFactory(
-                self._expanders, provider, snapshot, client.rng, self._priorities(live).objects
+                self._expanders,
+                provider,
+                snapshot,
+                client.rng,
+                self._priorities(live).objects,
+                self._remote,
             ),
             node_removal=node_removal,
             report=StatusReport(writer, options, builder, gauges, recorder, statuses, deletions),

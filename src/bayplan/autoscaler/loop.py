@@ -20,6 +20,7 @@ from bayplan.autoscaler.cloudstate.reader import CloudReader, CloudState
 from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
 from bayplan.autoscaler.clusterview import ClusterView, ClusterViewBuilder
 from bayplan.autoscaler.estimate.limits import ALL_NODES
+from bayplan.autoscaler.estimate.options import Expander
 from bayplan.autoscaler.estimate.upcoming_nodes import NO_PLANNED_PODS, count_upcoming
 from bayplan.autoscaler.expanders.chain import ExpanderFactory
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -49,6 +50,17 @@ class LoopParts:
     expander_factory: ExpanderFactory
     node_removal: NodeRemoval
     report: StatusReport
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decided:
+    """A scale-up decision, and what it was made from."""
+
+    found: ScaleUpDecision
+    cluster_view: ClusterView
+    upcoming: Mapping[str, int]
+    ignored: Mapping[str, int]
+    stop: str
 
 
 class Loop:
@@ -114,9 +126,23 @@ class Loop:
 
     async def _decide(self, cloud: CloudState, now: datetime) -> AutoscalerPlan:
         parts = self._parts
-        pods = parts.builder.unschedulable_pods(now)
-        expander = await parts.expander_factory.expander(pods.pods, now)
-        cluster_view = parts.builder.build(cloud, pods, now)
+        waiting = parts.builder.unschedulable_pods(now).pods
+        expander = await parts.expander_factory.expander(waiting, now)
+        turn = await expander.settle(lambda: self._scale_up_decision(cloud, expander, now))
+        found, cluster_view = turn.found, turn.cluster_view
+        parts.context.metrics.waiting(found.causes, turn.ignored)
+        done = await self._scale_up(found, cluster_view, turn.upcoming)
+        plan = _plan(found, done, cluster_view, turn.upcoming, turn.ignored)
+        if turn.stop:
+            parts.node_removal.forget()
+            return replace(plan, status="unhealthy", message=turn.stop)
+        return plan if done else await self._scale_down(plan, cluster_view)
+
+    def _scale_up_decision(self, cloud: CloudState, expander: Expander, now: datetime) -> _Decided:
+        """Build the view and decide; again if the cluster changed while an expander was awaited."""
+        builder = self._parts.builder
+        pods = builder.unschedulable_pods(now)
+        cluster_view = builder.build(cloud, pods, now)
         stop = self._reason_to_stop(cloud, cluster_view, now)
         if stop:
             cluster_view = replace(
@@ -125,15 +151,9 @@ class Loop:
         upcoming = count_upcoming(cluster_view.upcoming)
         waiting = {pod.metadata.uid: pod for pod in cluster_view.unschedulable_pods}
         self._planned = self._planned.still_pending(upcoming, waiting)
-        with parts.context.metrics.timed("scaleUp", self._clock):
+        with self._parts.context.metrics.timed("scaleUp", self._clock):
             found = decide(cluster_view, expander, self._planned)
-        parts.context.metrics.waiting(found.causes, pods.ignored)
-        done = await self._scale_up(found, cluster_view, upcoming)
-        plan = _plan(found, done, cluster_view, upcoming, pods.ignored)
-        if stop:
-            parts.node_removal.forget()
-            return replace(plan, status="unhealthy", message=stop)
-        return plan if done else await self._scale_down(plan, cluster_view)
+        return _Decided(found, cluster_view, upcoming, pods.ignored, stop)
 
     async def _scale_down(self, plan: AutoscalerPlan, cluster_view: ClusterView) -> AutoscalerPlan:
         """Scale down, in a loop that does not scale up."""

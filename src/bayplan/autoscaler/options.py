@@ -38,6 +38,10 @@ class ScaleUpOptions:
 
     expander: str = "least-waste"
     """How the node group is chosen; several with commas, each for ties of those before it."""
+    grpc_expander_url: str = ""
+    """The address of the program that --expander=grpc calls, as HOST:PORT."""
+    grpc_expander_cert: str = ""
+    """A file with the certificate of this program, or of its CA."""
     max_nodes_total: int = 0
     """Maximum number of nodes in the cluster; 0 is no limit."""
     cores_total: str = "0:320000"

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from bayplan.autoscaler.cloudstate.reader import AmendTemplate
 from bayplan.autoscaler.daemon import AutoscalerDaemon
 from bayplan.autoscaler.estimate.limits import ResourceLimitError, read_resource_limits
-from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.autoscaler.expanders import ExpanderError, check_expanders
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.plan import encode_plans
 from bayplan.autoscaler.providers import ProviderOptionError, ProviderOptions
@@ -120,7 +120,7 @@ class _Work:
     def check(self) -> None:
         """Raise BadInput for invalid options."""
         try:
-            parse_expanders(self.options.expander)
+            check_expanders(self.options)
             read_resource_limits(self.options)
             check_options(self.cloud)
         except (ProviderOptionError, ConfigFileError, ExpanderError, ResourceLimitError) as error:

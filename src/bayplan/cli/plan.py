@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.autoscaler.expanders import ExpanderError, check_expanders
 from bayplan.autoscaler.expanders.chain import PRIORITY
 from bayplan.autoscaler.offline import OfflinePlan, StaticCluster
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -58,6 +57,12 @@ def plan(  # noqa: PLR0913 - one for each option
         Path | None,
         Parameter(help="A file with `priorities` of the priority expander's ConfigMap."),
     ] = None,
+    grpc_expander_url: Annotated[
+        str, Parameter(help="The address of the program that the expander grpc calls.")
+    ] = "",
+    grpc_expander_cert: Annotated[
+        str, Parameter(help="A file with the certificate of this program, or of its CA.")
+    ] = "",
     max_nodes_total: Annotated[
         int, Parameter(help="The maximum number of nodes in the cluster; 0 for no limit.")
     ] = 0,
@@ -89,11 +94,16 @@ def plan(  # noqa: PLR0913 - one for each option
     profile = judged_as(profile_from(feature_gates, missing_driver), judge)
     loaded = _loaded(source)
     still = StaticCluster.of(_asked_about(loaded.objects, source), profile)
-    options = replace(AutoscalerOptions(), max_nodes_total=max_nodes_total)
-    names = _expanders(expander, priorities)
+    options = AutoscalerOptions(
+        expander=expander,
+        grpc_expander_url=grpc_expander_url,
+        grpc_expander_cert=grpc_expander_cert,
+        max_nodes_total=max_nodes_total,
+    )
+    _check_expanders(options, priorities)
     written = _text(priorities) if priorities else None
     declared = None if groups is None else declared_groups(groups)
-    request = PlanRequest(declared, names, written, options)
+    request = PlanRequest(declared, written, options)
     shown = asyncio.run(plan_next(still, request, _now(loaded, source)))
     if output.is_for_people:
         show_blocks(blocks(shown, source.notes(loaded, "plan"), wide=output is Format.wide))
@@ -122,14 +132,13 @@ def _asked_about(objects: Iterable[KubeObject], source: ClusterSource) -> Iterat
             yield obj
 
 
-def _expanders(text: str, priorities: Path | None) -> tuple[str, ...]:
+def _check_expanders(options: AutoscalerOptions, priorities: Path | None) -> None:
     try:
-        names = parse_expanders(text)
-    except ExpanderError as error:
+        names = check_expanders(options)
+    except (ExpanderError, ConfigFileError) as error:
         raise BadInput(f"--expander: {error}") from None
     if PRIORITY in names and priorities is None:
         raise BadInput("--expander: priority needs --priorities, the priorities of node groups")
-    return names
 
 
 def _text(path: Path) -> str:

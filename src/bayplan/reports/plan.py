@@ -11,8 +11,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from bayplan.autoscaler.cloudstate.reader import CloudReader
-from bayplan.autoscaler.expanders import Chain, ExpanderContext, PodPrices
-from bayplan.autoscaler.expanders.chain import PRICE
+from bayplan.autoscaler.expanders import Chain, ExpanderContext, PodPrices, parse_expanders
+from bayplan.autoscaler.expanders.chain import PRICE, open_remote
 from bayplan.autoscaler.expanders.price import pod_prices
 from bayplan.autoscaler.offline import OfflinePlan, StaticCluster, groups_by_node_kind, plan_offline
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -43,7 +43,6 @@ class PlanRequest:
 
     declared: tuple[Declaration, ...] | None = None
     """The node groups; None for one group of each kind of existing node."""
-    expanders: tuple[str, ...] = ("least-waste",)
     priorities: str | None = None
     """The content of the priority expander's ConfigMap."""
     options: AutoscalerOptions = field(default_factory=AutoscalerOptions)
@@ -52,6 +51,7 @@ class PlanRequest:
 async def plan_next(still: StaticCluster, request: PlanRequest, now: datetime) -> OfflinePlan:
     """Return what one loop would do; InputError if there are no node groups."""
     options, prices = request.options, PodPrices()
+    names = parse_expanders(options.expander)
     defaults = options.group_defaults()
     if request.declared is None:
         cloud = groups_by_node_kind(still, defaults)
@@ -60,12 +60,13 @@ async def plan_next(still: StaticCluster, request: PlanRequest, now: datetime) -
     else:
         provider = DeclaredProvider(request.declared, still.nodes())
         cloud = await CloudReader(provider, defaults, WallClock()).read()
-        if PRICE in request.expanders:
+        if PRICE in names:
             waiting = [one for one in still.pods() if not one.spec.node_name]
             prices = await pod_prices(provider, still.snapshot, waiting, now)
     chance = Random(SEED)  # noqa: S311 - not for secrets
-    chain = Chain(request.expanders, ExpanderContext(chance, prices, request.priorities))
-    return plan_offline(still, cloud, chain, options, now)
+    async with open_remote(options) as remote:
+        chain = Chain(names, ExpanderContext(chance, prices, request.priorities, remote))
+        return await chain.settle(lambda: plan_offline(still, cloud, chain, options, now))
 
 
 def plan_data(shown: OfflinePlan, left_out: int, incomplete: JsonValue) -> JsonValue:

@@ -1,8 +1,8 @@
 """Expanders, which choose the node group to scale up: Cluster Autoscaler's, and one more.
 
-Cluster Autoscaler's expanders filter the options by one measure and are chained; `cheapest-mix`
-scales up several groups at once, and reports how far its cost can be from the minimum. Their
-further inputs are in an `ExpanderContext`.
+Cluster Autoscaler's expanders filter the options by one measure and are chained; `grpc` leaves the
+choice to another process; `cheapest-mix` scales up several groups at once, and reports how far its
+cost can be from the minimum. Their further inputs are in an `ExpanderContext`.
 """
 
 from bayplan.autoscaler.expanders.chain import (
@@ -10,6 +10,7 @@ from bayplan.autoscaler.expanders.chain import (
     Chain,
     ExpanderContext,
     ExpanderError,
+    check_expanders,
     parse_expanders,
 )
 from bayplan.autoscaler.expanders.filters import CONFIG_MAP, KEY
@@ -23,6 +24,7 @@ __all__ = [
     "ExpanderContext",
     "ExpanderError",
     "PodPrices",
+    "check_expanders",
     "node_prices",
     "parse_expanders",
     "pod_prices",

@@ -53,6 +53,7 @@ UPCOMING: PendingCause = (Cause.UPCOMING, "")
 OTHER: PendingCause = (Cause.OTHER, "")
 NO_HELP = "it would help no pod"
 NOT_CHOSEN = "another group was chosen"
+NONE_CHOSEN = "the expander chose none of the options"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +116,7 @@ class _Orchestrator:
         self._before: Mapping[str, PendingCause] = {}
         self._notes: dict[ExpanderNote, None] = {}
         self._mixed: MixResult | None = None
+        self._not_chosen: dict[str, str] = {}
         self._note_fits(placed)
 
     def run(self, groups: list[PodEquivalenceGroup]) -> ScaleUpDecision:
@@ -162,11 +164,20 @@ class _Orchestrator:
         chosen = list(choice.new_nodes[:1] if limits.shared else choice.new_nodes)
         if len(chosen) == len(choice.new_nodes):
             self._mixed = combine_mixes(self._mixed, choice.mixed)
-        if self._cluster_view.options.balance_similar_node_groups:
+        if not chosen:
+            self._note_none_chosen(candidates)
+        elif self._cluster_view.options.balance_similar_node_groups:
             chosen = self._balanced(chosen, candidates)
         for one in chosen:
             self._considered[one.view.id] = _considered(one.view, one.nodes, one.helped)
         return chosen
+
+    def _note_none_chosen(self, candidates: Iterable[NodeGroupOption]) -> None:
+        for one in candidates:
+            self._not_chosen[one.view.id] = NONE_CHOSEN
+            before = self._considered[one.view.id]
+            if before.refused:
+                self._considered[one.view.id] = replace(before, refused=NONE_CHOSEN)
 
     def _candidates(
         self, groups: Sequence[PodEquivalenceGroup], limits: ScaleUpLimits
@@ -264,7 +275,8 @@ class _Orchestrator:
             self._considered.setdefault(name, ConsideredGroup(name, refused=reason))
 
     def _decision(self, left: Sequence[PodEquivalenceGroup]) -> ScaleUpDecision:
-        refused = scale_up_limits(self._cluster_view).skipped if left else {}
+        skipped = scale_up_limits(self._cluster_view).skipped if left else {}
+        refused = {**self._not_chosen, **skipped}
         causes = self._causes_left(left)
         explained = explain_unschedulable(
             self._snapshot, causes, self._cluster_view.groups, refused

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.autoscaler.expanders import ExpanderError, parse_expanders
+from bayplan.autoscaler.expanders.chain import GRPC
 from bayplan.base.configfiles import ConfigFileError, read_text
 from bayplan.base.durations import DurationError, parse_duration
 from bayplan.base.errors import InputError
@@ -185,11 +186,16 @@ def _spec(variant: SimulationVariant) -> ClusterSpec:
         raise InputError(str(problem)) from None
 
 
+def _check_expanders(text: str) -> None:
+    if GRPC in parse_expanders(text):
+        raise ExpanderError("grpc calls another process, which does not run in virtual time")
+
+
 def _check(variant: SimulationVariant) -> None:
     """Check what would otherwise fail only during a run."""
     _spec(variant)
     try:
-        parse_expanders(variant.expander or "least-waste")
+        _check_expanders(variant.expander or "least-waste")
         daemons_of(variant)
     except ExpanderError as problem:
         raise InputError(f"--expander {variant.expander}: {problem}") from None

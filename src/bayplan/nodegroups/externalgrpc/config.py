@@ -75,11 +75,11 @@ def _credentials(file: _File, folder: Path) -> grpc.ChannelCredentials | None:
         read_text(folder / name) if name else None for name in (file.cacert, file.key, file.cert)
     )
     if ca is not None:
-        _check_certificates(ca)
+        check_certificates(ca)
     return grpc.ssl_channel_credentials(ca, key, certificate)
 
 
-def _check_certificates(ca: bytes) -> None:
+def check_certificates(ca: bytes) -> None:
     """Check the CA here: gRPC would accept anything, and then fail to connect."""
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=ca.decode("ascii"))

@@ -30,7 +30,7 @@ _DIGEST = r"@sha(?:256:[0-9a-f]{64}|512:[0-9a-f]{128})"
 _N = "[1-9][0-9]*"
 _GATE = rf"(?:{'|'.join(DEFAULTS)})=(?:true|false)"
 _STEP = r"/(?:\.{0,2}[^/:.\x00-\x1f][^/:\x00-\x1f]*|\.{3,}[^/:\x00-\x1f]*)"
-EXPANDER = "random|most-pods|least-waste|least-nodes|price|priority|cheapest-mix"
+EXPANDER = "random|most-pods|least-waste|least-nodes|price|priority|grpc|cheapest-mix"
 
 Free = dict[str, Any]
 """A part of an object that is passed through without validation."""

@@ -48,7 +48,7 @@ WORKERS = "MachineDeployment/default/workers"
 SIZE = {"cpu": "4", "memory": "16Gi", "pods": "110"}
 
 
-async def kubelet(client: Client, name: str) -> None:
+async def kubelet(client: Client, name: str, *, has_driver: bool = True) -> None:
     """A node that is registered gets ready, and a little later its driver reports."""
     since = timestamp(client.clock.now())
     ready = [{"type": "Ready", "status": "True", "lastTransitionTime": since}]
@@ -56,7 +56,8 @@ async def kubelet(client: Client, name: str) -> None:
     await client.patch(Node, name, change=merge(status), subresource="status")
     await client.patch(Node, name, change=merge({"spec": {"taints": None}}))
     driver = {"name": DRIVER, "nodeID": name, "topologyKeys": [], "allocatable": {"count": 8}}
-    csi_node: Untyped = {"metadata": {"name": name}, "spec": {"drivers": [driver]}}
+    drivers = [driver] if has_driver else []
+    csi_node: Untyped = {"metadata": {"name": name}, "spec": {"drivers": drivers}}
     await client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", **csi_node})
 
 

@@ -15,7 +15,7 @@ class ProviderOptions:
     """The cloud provider, and its node groups."""
 
     cloud_provider: str = ""
-    """The cloud provider: aws, clusterapi, externalgrpc, gce, or
+    """The cloud provider: aws, azure, clusterapi, externalgrpc, gce, or
     simulated (that of `bayplan up`)."""
     cloud_config: Path | None = None
     """The cloud provider's configuration file, or its socket; for clusterapi, the management
@@ -25,6 +25,7 @@ class ProviderOptions:
     may be repeated."""
     node_group_auto_discovery: tuple[str, ...] = ()
     """Node groups to discover, as asg:tag=KEY,KEY=VALUE,
+    label:TAG=VALUE,min=MIN,max=MAX,
     clusterapi:namespace=NAME,clusterName=NAME,LABEL=VALUE or
     mig:namePrefix=PREFIX,min=MIN,max=MAX; may be repeated."""
     clusterapi_cloud_config_authoritative: bool = False

@@ -222,6 +222,8 @@ def place_planned(
     """Place pods on their planned nodes, as far as they still fit. Return each with its node, and
     the groups without them. They are left assumed.
     """
+    if not planned.steps:
+        return [], list(groups)
     where = {
         pod.metadata.uid: (number, pod) for number, group in enumerate(groups) for pod in group.pods
     }

@@ -32,12 +32,8 @@ def required_features(pod: Pod) -> tuple[str, ...]:
 
 
 def _restarts_all(containers: list[Container]) -> bool:
-    for container in containers:  # asked at every decision
-        if container.restart_rules:
-            actions = (rule.action for rule in container.restart_rules)
-            if "RestartAllContainers" in actions:
-                return True
-    return False
+    rules = (rule for container in containers for rule in container.restart_rules)
+    return any(rule.action == "RestartAllContainers" for rule in rules)
 
 
 def compile_filter(request: EvaluationRequest) -> Filter | None:
@@ -74,7 +70,8 @@ PLUGIN = SchedulerPlugin(
     points=FILTERING,
     default=False,
     node_fields=("status.declared_features",),
-    pod_fields=required_features,
+    pod_fields=("spec.host_network", "spec.host_users"),
+    sign=required_features,
     refuses_for_good=True,
     filters=(compile_filter,),
     hints=_HINTS,

@@ -108,8 +108,10 @@ class SchedulerPlugin:
     """Whether the default profile has it."""
     node_fields: tuple[str, ...] = ()
     """The fields of a node that it reads; a change of other fields changes no answer."""
-    pod_fields: Callable[[Pod], PluginFields] | None = None
-    """What it reads of a pod beyond what every signature has; nothing, if that is empty."""
+    pod_fields: tuple[str, ...] = ()
+    """The fields of a pod that it reads beyond those that every signature has."""
+    sign: Callable[[Pod], PluginFields] | None = None
+    """What it makes of a pod's fields, for its signature; nothing, if that is empty."""
 
     arguments: Arguments[Any] | None = None
     """How its arguments are written, checked and compiled; None if it takes none."""

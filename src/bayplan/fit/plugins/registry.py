@@ -79,7 +79,9 @@ def is_same_node(before: Node, after: Node) -> bool:
 
 
 PLUGIN_READS = PluginReads(
-    is_same_node, {one.name: one.pod_fields for one in PLUGINS if one.pod_fields is not None}
+    is_same_node,
+    pod_fields=attrgetter(*{field for one in PLUGINS for field in one.pod_fields}),
+    by_plugin={one.name: one.sign for one in PLUGINS if one.sign is not None},
 )
 
 

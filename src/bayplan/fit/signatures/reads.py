@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from bayplan.fit.signatures.terms import PodTerm
 from bayplan.kube.meta import Labels
@@ -124,7 +123,6 @@ def keys_of(selector: Selector) -> frozenset[str]:
 
 
 PluginFields = tuple[Hashable, ...]
-NOTHING: Mapping[str, PluginFields] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +131,12 @@ class PluginReads:
 
     is_same_node: Callable[[Node, Node], bool]
     """Whether two states of a node are the same to all plugins."""
-    pod_fields: Mapping[str, Callable[[Pod], PluginFields]]
-    """By plugin, what it reads of a pod beyond what every signature has."""
+    pod_fields: Callable[[Pod], object]
+    """The values of the fields of a pod that plugins read beyond what every signature has."""
+    by_plugin: Mapping[str, Callable[[Pod], PluginFields]]
+    """By plugin, what it makes of a pod's fields."""
 
     def sign(self, pod: Pod) -> Mapping[str, PluginFields]:
-        """Return what plugins read of a pod, by plugin, where it is not empty."""
-        found: Mapping[str, PluginFields] = NOTHING
-        for name, sign in self.pod_fields.items():  # asked at every decision
-            fields = sign(pod)
-            if fields:
-                found = {**found, name: fields}
-        return found
+        """Return what plugins make of a pod's fields, by plugin, where it is not empty."""
+        signed = {name: sign(pod) for name, sign in self.by_plugin.items()}
+        return {name: fields for name, fields in signed.items() if fields}

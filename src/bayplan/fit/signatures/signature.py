@@ -122,7 +122,8 @@ class SignatureCache:
 
     def __init__(self, limits: CacheLimits, plugin_reads: PluginReads) -> None:
         self._most = limits.signatures
-        self._plugin_reads = plugin_reads
+        self._plugin_fields = plugin_reads.pod_fields
+        self._sign = plugin_reads.sign
         self._signatures: dict[bytes, PodSignature] = {}
         self._own_keys: dict[bytes, frozenset[str]] = {}
         self._labels: dict[bytes, Labels] = {}
@@ -131,18 +132,16 @@ class SignatureCache:
 
     def of(self, pod: Pod) -> PodSignature:
         """Return the signature of a pod as it is now; ValueError if the pod is invalid."""
-        key = _spec_key(pod)
+        key = _spec_key(pod, self._plugin_fields(pod))
         labels = self._telling(pod, key)
         if labels:
             key += _encode(sorted(labels.items()) if len(labels) > 1 else labels)
-        plugin_fields = self._plugin_reads.sign(pod)
-        if plugin_fields:
-            key += repr(plugin_fields).encode()
         signature = self._signatures.get(key)
         if signature is None:
             if len(self._signatures) >= self._most:
                 self._signatures.clear()  # signatures in use live on with their users
-            signature = compile_signature(private_copy(pod), dict(labels), plugin_fields)
+            signed = self._sign(pod)
+            signature = compile_signature(private_copy(pod), dict(labels), signed)
             self._signatures[key] = signature
         return signature
 
@@ -186,7 +185,7 @@ class SignatureCache:
         return {key: value for key, value in labels.items() if key in read or key in own}
 
 
-def _spec_key(pod: Pod) -> bytes:
+def _spec_key(pod: Pod, plugin_fields: object) -> bytes:
     meta, spec = pod.metadata, pod.spec
     return _encode(
         (
@@ -201,6 +200,7 @@ def _spec_key(pod: Pod) -> bytes:
             spec.resources,
             _owner(pod) if meta.owner_references else None,
             _resizing(pod.status),
+            plugin_fields,
         )
     )
 

@@ -165,7 +165,7 @@ class Nominations:
 
     def node_of(self, pod: Pod) -> str:
         """The node that a pod without one is nominated for, or empty."""
-        decided = self.by_scheduler.get(pod.key)
+        decided = self.by_scheduler.get(pod.key) if self.by_scheduler else None
         return pod.status.nominated_node_name if decided is None else decided
 
     def with_nomination(self, pod: Pod) -> Pod:

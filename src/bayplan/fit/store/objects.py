@@ -75,6 +75,8 @@ class JournaledObjects:
     def class_priority(self, name: str) -> int:
         """The value of a priority class; without a name, the default class's."""
         classes = self._priority_classes
+        if not classes:
+            return 0
         named = classes.get(name)
         if named is None and not name:
             return min((one.value for one in classes.values() if one.global_default), default=0)

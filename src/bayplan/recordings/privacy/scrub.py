@@ -48,6 +48,7 @@ KEPT_ANNOTATIONS = frozenset(
         f"{_AUTOSCALER}enable-ds-eviction",
         "capacity.cluster-autoscaler.kubernetes.io/csi-driver",
         "bayplan.io/node-group",
+        "bayplan.io/csi-drivers-registered",
     }
 )
 """Every annotation that some decision reads; tests compare it with the code that does."""

@@ -37,6 +37,8 @@ class TemplateNodeInfo:
     """None if the drivers are unknown."""
     problems: tuple[str, ...] = ()
     """Limits of the group that cannot be read."""
+    estimated: frozenset[str] = frozenset()
+    """Drivers whose limit is computed, as from an instance type, and not declared."""
 
 
 def template_of(node: Node) -> TemplateNodeInfo:

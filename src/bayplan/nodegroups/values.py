@@ -20,6 +20,8 @@ class CloudNodeGroup:
     max_size: int
     debug: str = ""
     """A description of the group for people."""
+    zones: tuple[str, ...] = ()
+    """All zones in which the cloud may create the next node; empty if they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,8 @@ def overlay_template(template: TemplateNodeInfo, declaration: Declaration) -> Te
     limits = _limits(template.csi_node, declaration)
     node = _node(template.node, declaration, limits)
     csi_node = None if limits is None else build_csi_node(node.name, limits)
-    return TemplateNodeInfo(node, csi_node, template.problems)
+    declared = frozenset((*(declaration.limits or ()), *declaration.unread))
+    return TemplateNodeInfo(node, csi_node, template.problems, template.estimated - declared)
 
 
 def _limits(found: CSINode | None, declaration: Declaration) -> Limits | None:

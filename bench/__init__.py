@@ -1,3 +1,3 @@
-"""Benchmarks: `python -m bench` prints one JSON line a case; limits.toml says what each must
+"""Benchmarks: `python -m bench` prints one JSON line a case; limits.toml has what each must
 reach.
 """

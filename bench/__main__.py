@@ -23,7 +23,7 @@ SUITES = (
     "queues",
     "batch",
     "webhook",
-    "explaining",
+    "explain",
     "page",
     "ui",
 )

@@ -16,8 +16,10 @@ from random import Random
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, MissingDriverCleanup
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup
+from bayplan.autoscaler.actuation.missing_drivers import MissingDriverCleanup
 from bayplan.autoscaler.actuation.node_removal import NodeRemovalContext, start_node_removal
+from bayplan.autoscaler.actuation.removal_ledger import RemovalLedger
 from bayplan.autoscaler.actuation.scale_up import ActuationContext
 from bayplan.autoscaler.cloudstate.reader import CloudReader
 from bayplan.autoscaler.clusterview import ClusterViewBuilder, KnownObjects
@@ -134,7 +136,8 @@ async def _loop(
         context=context,
         instance_cleanup=FailedInstanceCleanup(context, options),
         node_cleanup=MissingDriverCleanup(
-            context, options, builder.node_states, None, snapshot.pods_on
+            *(context, options, builder.node_states, None, snapshot.pods_on),
+            RemovalLedger(None, options),
         ),
         expander_factory=ExpanderFactory(("least-waste",), provider, snapshot, Random(1), {}),
         node_removal=node_removal,

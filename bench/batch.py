@@ -3,7 +3,7 @@
 - 10,000 Jobs of one gated pod each, in 20 queues, on 500 nodes: from the first that is created to
   the last that runs.
 - 200 gangs of 50 pods, likewise.
-- 5,000 queues in which somebody waits, which cost nothing: see `bench.waiting`.
+- 5,000 queues with pending pods in each leaf, which cost nothing: see `bench.pending_queues`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from bayplan.deploy.crds import QUEUEING, definition
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.nodes import Node
 from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, PodGroup, Queue
-from bench import waiting
+from bench import pending_queues
 from bench.measure import Result
-from bench.scheduler_perf.making import many
-from bench.scheduler_perf.posting import post
+from bench.scheduler_perf.creation import many
+from bench.scheduler_perf.posts import post
 from bench.scheduler_perf.processes import running, scheduler
-from bench.scheduler_perf.progress import SEEN, Seen
+from bench.scheduler_perf.progress import WATCHED_PODS, WatchedPod
 
 NODES, QUEUES = 500, 20
 JOBS, GANGS, GANG = 10_000, 200, 50
@@ -53,7 +53,7 @@ _encode = msgspec.json.Encoder().encode
 
 def cases() -> Iterator[Result]:
     """Every figure, as it is measured."""
-    yield from waiting.cases()
+    yield from pending_queues.cases()
     loads: dict[str, Load] = {"jobs": Jobs(), "gangs": Gangs()}
     for name, load in loads.items():
         measured = uvloop.run(run(load))
@@ -64,7 +64,7 @@ def cases() -> Iterator[Result]:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class BatchRun:
     """What a run came to."""
 
     pods: int
@@ -127,7 +127,7 @@ class Gangs:
         await post(client, "/api/v1/namespaces/default/pods", bodies, _heard)
 
 
-async def run(load: Load) -> Measured:
+async def run(load: Load) -> BatchRun:
     """One run."""
     async with _cluster() as (kubeconfig, client):
         await _install(client)
@@ -140,7 +140,7 @@ async def run(load: Load) -> Measured:
             seconds, cpu = time.perf_counter() - began, process.cpu - cpu
             await asyncio.sleep(SETTLES)
             writes = await _writes(client) - before - load.made
-            return Measured(load.pods, seconds, writes, cpu)
+            return BatchRun(load.pods, seconds, writes, cpu)
 
 
 @asynccontextmanager
@@ -196,7 +196,7 @@ class _Count:
         self._running = 0
         self._news = asyncio.Event()
 
-    def heed(self, change: Change[Seen]) -> None:
+    def count_pod(self, change: Change[WatchedPod]) -> None:
         """A pod runs, or has changed."""
         if change.type == "added":
             self._running += 1
@@ -212,8 +212,8 @@ class _Count:
 
 @asynccontextmanager
 async def _counting(client: Client) -> AsyncIterator[_Count]:
-    count, pods = _Count(), Informer(client, SEEN, Selection(fields="status.phase=Running"))
-    pods.on_change(count.heed)
+    count, pods = _Count(), Informer(client, WATCHED_PODS, Selection(fields="status.phase=Running"))
+    pods.on_change(count.count_pod)
     following = asyncio.ensure_future(pods.run())
     try:
         await pods.synced.wait()
@@ -227,8 +227,8 @@ async def _writes(client: Client) -> float:
     """How many requests have changed something, but for leases."""
     total = 0.0
     for line in (await client.raw("/metrics")).decode().splitlines():
-        told = line.startswith("apiserver_request_total{") and 'resource="leases"' not in line
-        if told and any(f'verb="{verb}"' in line for verb in _VERBS):
+        counts = line.startswith("apiserver_request_total{") and 'resource="leases"' not in line
+        if counts and any(f'verb="{verb}"' in line for verb in _VERBS):
             total += float(line.rpartition(" ")[2])
     return total
 

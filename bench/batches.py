@@ -43,7 +43,7 @@ MEMORIES = (512, 3072, 1024, 6144, 2048)
 
 @dataclass(frozen=True)
 class Scenario:
-    """A cluster, what waits, and what could be bought."""
+    """A cluster, its pending pods, and the node groups that could grow."""
 
     objects: list[KubeObject]
     waiting: list[Pod]
@@ -51,7 +51,7 @@ class Scenario:
 
 
 @dataclass(frozen=True)
-class Taken:
+class StepTimes:
     """Seconds by step."""
 
     grouping: float
@@ -81,7 +81,7 @@ def cases() -> Iterator[Result]:
     yield Result("batches/plan/plain/100k", many.total, "s")
 
 
-def _best(given: Scenario) -> Taken:
+def _best(given: Scenario) -> StepTimes:
     snapshot = Snapshot(given.objects)
     gc.collect()
     gc.freeze()
@@ -90,7 +90,7 @@ def _best(given: Scenario) -> Taken:
     return min(runs, key=lambda taken: taken.total)
 
 
-def _run(snapshot: Snapshot, given: Scenario) -> Taken:
+def _run(snapshot: Snapshot, given: Scenario) -> StepTimes:
     start = time.process_time()
     groups = group_pods(snapshot, given.waiting)
     grouped = time.process_time()
@@ -100,7 +100,7 @@ def _run(snapshot: Snapshot, given: Scenario) -> Taken:
         for template in given.templates:
             estimate(snapshot, template, left, MOST_NODES)
         done = time.process_time()
-    return Taken(grouped - start, filled - grouped, done - filled)
+    return StepTimes(grouped - start, filled - grouped, done - filled)
 
 
 def scenario(nodes: int, pods: int, groups: int, *, volumes: bool) -> Scenario:

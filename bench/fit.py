@@ -1,8 +1,8 @@
 """Decisions a second, and what they cost in memory and as forks.
 
-A decision is the whole of it: find the pod's shape, ask all default filters and scores of every
-node, take the best, assume the pod there. One core; pods are ready as objects, as a queue would
-hold them.
+A decision is the whole of it: find the pod's equivalence class, ask all default filters and scores
+of every node, take the best, assume the pod there. One core; pods are ready as objects, as a queue
+would hold them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from bayplan.fit import Decision, Snapshot
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from bench import clusters, costs, refused
-from bench.loading import loaded_alone
+from bench import clusters, placement, unschedulable
+from bench.load import loaded_alone
 from bench.measure import Result, placed_a_second
 
 SIZES = (1000, 5000)
@@ -60,8 +60,8 @@ def cases() -> Iterator[Result]:
     decision = Decision("node-7")
     yield Result("fit/fork", _fork_cost(lambda trial, pod: trial.assume(pod, decision)), "us")
     yield Result("fit/fork/decided", _fork_cost(lambda trial, pod: trial.place(pod)), "us")
-    yield from costs.cases()
-    yield from refused.cases()
+    yield from placement.cases()
+    yield from unschedulable.cases()
     yield from _loading()
 
 

@@ -29,7 +29,7 @@ from bayplan.images.platforms import Platform
 from bayplan.images.store.database import ContentMetadata, StoredImage
 from bayplan.images.store.store import ImageStore
 from bench.measure import Result, line
-from tests.images.parts.crashing import cri_process
+from tests.images.parts.cri_process import cri_process
 from tests.images.parts.layouts import ImageBuilder, tar_of
 from tests.images.parts.registry import Registry, missing, running_registry
 

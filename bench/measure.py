@@ -1,7 +1,7 @@
-"""How a case is measured and told.
+"""How a case is measured and reported.
 
 The machine is noisy, so a case is run several times and the best run counts. `limits.toml` holds
-what each case must reach and the measurement that limit rests on; a line says whether it was
+what each case must reach and the measurement that limit rests on; a line tells whether it was
 reached, but nothing fails because of it.
 """
 
@@ -42,7 +42,7 @@ def resident_memory(pid: int) -> float:
 
 
 def placed_a_second(snapshot: Snapshot, pods: list[Pod], warm: int = 80) -> float:
-    """Decisions a second, each assumed; the shapes of the first `warm` pods have been asked."""
+    """Decisions a second, each assumed; the first `warm` pods have been evaluated before."""
     for pod in pods[:warm]:
         snapshot.decide(pod)
     gc.collect()

@@ -1,9 +1,9 @@
 """The page at 5,000 nodes and 100,000 pods, in a real browser without a graphics card.
 
-The server is the page's own, told made-up rows, so that what is measured is the browser: how soon
+The server is the page's own, with made-up rows, so that what is measured is the browser: how soon
 after the state has come the first picture is drawn, how long the work of a frame takes while the
 drawing is moved at each level of detail, how long it is from one frame to the next then and while
-changes stream in, how long it is from a change told by the server to the frame that shows it, and
+changes stream in, how long it is from a change sent by the server to the frame that shows it, and
 how much memory the page's script and its process hold.
 
 Work is what the page's own thread does; from frame to frame there is also what chromium does to
@@ -24,7 +24,7 @@ from playwright.sync_api import Page, sync_playwright
 from bayplan.ui.tables import Row
 from bench.measure import Result, resident_memory
 from tests.ui.browser.conftest import CHROMIUM, FLAGS
-from tests.ui.browser.told import Teller, Told, row
+from tests.ui.browser.page_servers import FakeBackend, PageServerThread, row
 
 NODES = 5000
 PODS = 100_000
@@ -41,26 +41,26 @@ GROUPS = ("general", "memory", "storage", "gpu", "spot")
 
 def cases() -> Iterator[Result]:
     """Every figure of the page."""
-    teller = Teller(cluster())
-    with teller.running() as url, window() as page:
+    server = PageServerThread(cluster())
+    with server.running() as url, window() as page:
         page.goto(url)
         _until(page, "Boolean(globalThis.bayplan?.board.frames.count)")
         first, came = page.evaluate(_FIRST)
         yield Result("page/first-picture", (first - came) / 1000, "s after the state has come")
         yield Result("page/loaded", first / 1000, "s after the address was opened")
-        yield Result("page/change", _change_to_drawn(teller, page), "ms from told to drawn")
+        yield Result("page/change", _change_to_drawn(server, page), "ms from sent to drawn")
         for level, width in LEVELS.items():
             yield from _frames(f"page/pan/{level}", page.evaluate(_PAN, [width, FRAMES]))
         for level in ("far", "pods"):
-            with streaming(teller):
-                told = page.evaluate(_PAN, [LEVELS[level], FRAMES])
-            yield from _frames(f"page/stream/{level}", told)
+            with streaming(server):
+                backend = page.evaluate(_PAN, [LEVELS[level], FRAMES])
+            yield from _frames(f"page/stream/{level}", backend)
         yield Result("page/heap", _heap(page), "MiB")
         yield Result("page/memory", _resident(page), "MiB of its process")
 
 
-def _frames(case: str, told: list[float]) -> Iterator[Result]:
-    work, hardest, between, longest = told
+def _frames(case: str, backend: list[float]) -> Iterator[Result]:
+    work, hardest, between, longest = backend
     yield Result(case, work, "ms of work a frame")
     yield Result(f"{case}/hardest", hardest, "ms of work in the worst frame")
     yield Result(f"{case}/between", between, "ms from frame to frame")
@@ -68,21 +68,21 @@ def _frames(case: str, told: list[float]) -> Iterator[Result]:
 
 
 @contextmanager
-def streaming(teller: Teller) -> Iterator[None]:
+def streaming(server: PageServerThread) -> Iterator[None]:
     """Let 2,000 pods a second change for as long as this lasts."""
     stop, rng = threading.Event(), random.Random(7)
 
-    def tell() -> None:
+    def put_rows() -> None:
         while not stop.wait(STREAM_SECONDS):
-            teller.put("pods", _changed(rng, STREAMED))
+            server.put("pods", _changed(rng, STREAMED))
 
-    telling = threading.Thread(target=tell)
-    telling.start()
+    putter = threading.Thread(target=put_rows)
+    putter.start()
     try:
         yield
     finally:
         stop.set()
-        telling.join()
+        putter.join()
 
 
 def _changed(rng: random.Random, count: int) -> list[Row]:
@@ -90,17 +90,17 @@ def _changed(rng: random.Random, count: int) -> list[Row]:
     return [_pod(i, f"{GROUPS[i % NODES % 5]}-{i % NODES}", rng) for i in picked]
 
 
-def cluster() -> Told:
+def cluster() -> FakeBackend:
     """Nodes of a few groups in three zones, each with a rail, and pods of all sizes."""
     rng = random.Random(3)
-    told = Told("fleet")
+    backend = FakeBackend("fleet")
     names = [f"{GROUPS[i % 5]}-{i}" for i in range(NODES)]
     bounds = {"size": 1000, "target": 1000, "min": 0, "max": 2000}
-    told.put("groups", [row("groups", id=name, title=name, **bounds) for name in GROUPS])
-    told.put("nodes", [_node(name, i) for i, name in enumerate(names)])
-    told.put("rails", [_rail(name, rng) for name in names])
-    told.put("pods", [_pod(i, names[i % NODES], rng) for i in range(PODS)])
-    return told
+    backend.put("groups", [row("groups", id=name, title=name, **bounds) for name in GROUPS])
+    backend.put("nodes", [_node(name, i) for i, name in enumerate(names)])
+    backend.put("rails", [_rail(name, rng) for name in names])
+    backend.put("pods", [_pod(i, names[i % NODES], rng) for i in range(PODS)])
+    return backend
 
 
 def _node(name: str, index: int) -> Row:
@@ -168,15 +168,15 @@ _DRAWN = """(seq) => new Promise((done) => {
 })"""
 
 
-def _change_to_drawn(teller: Teller, page: Page) -> float:
+def _change_to_drawn(server: PageServerThread, page: Page) -> float:
     """The median over several changes of a hundred pods each."""
     rng = random.Random(5)
     took: list[float] = []
     for _ in range(CHANGES):
         rows = _changed(rng, CHANGED)
         began = time.time()
-        teller.put("pods", rows)
-        took.append(page.evaluate(_DRAWN, teller.told.change_log.seq) - began * 1000)
+        server.put("pods", rows)
+        took.append(page.evaluate(_DRAWN, server.backend.change_log.seq) - began * 1000)
     return float(median(took))
 
 
@@ -191,8 +191,8 @@ def _resident(page: Page) -> float:
     browser = page.context.browser
     if browser is None:
         raise RuntimeError("the page has no browser")
-    told = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
-    return max(resident_memory(one["id"]) for one in told if one["type"] == "renderer")
+    backend = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    return max(resident_memory(one["id"]) for one in backend if one["type"] == "renderer")
 
 
 def _until(page: Page, expression: str) -> None:

@@ -1,8 +1,8 @@
-"""What books of queues cost: 5,000 queues in a tree of depth 4, without a cluster around them.
+"""The costs of the ledger: 5,000 queues in a tree of depth 4, without a cluster around them.
 
-Each leaf has groups; some run, some wait for quota. Measured are the making of the books, one pod
-that comes, ends or is placed, the question whether there is room, and who is next of all queues.
-Nothing waits for anything, so it is the processor's time that is told.
+Each leaf has groups; some run, some wait for quota. Measured are building the ledger, one pod
+that is created, deleted or placed, the check whether there is quota, and the next of all queues.
+Nothing waits for anything, so processor time is measured.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ RUNS = 3
 
 
 def cases() -> Iterator[Result]:
-    """All figures of the books."""
+    """Yield all figures of the ledger."""
     start = time.process_time()
-    ledger, leaves = _books()
+    ledger, leaves = _ledger()
     _ = ledger.accounts
-    yield Result("queues/books/made", time.process_time() - start, "s")
-    yield Result("queues/books/queues", len(ledger.tree.nodes), "queues")
-    yield Result("queues/books/pod", _cost(_pods_come_and_go(ledger, leaves)), "us")
-    yield Result("queues/books/placed", _cost(_placements(ledger, leaves)), "us")
-    yield Result("queues/books/room", _cost(_questions(ledger, leaves)), "us")
-    yield Result("queues/books/status", _cost(_statuses(ledger, leaves)), "us")
-    yield Result("queues/books/turns", _turns(ledger, leaves), "us")
-    yield Result("queues/books/weights", _weights(), "ms")
+    yield Result("queues/ledger/build", time.process_time() - start, "s")
+    yield Result("queues/ledger/queues", len(ledger.tree.nodes), "queues")
+    yield Result("queues/ledger/pod", _cost(_pod_changes(ledger, leaves)), "us")
+    yield Result("queues/ledger/place", _cost(_placements(ledger, leaves)), "us")
+    yield Result("queues/ledger/quota", _cost(_quota_checks(ledger, leaves)), "us")
+    yield Result("queues/ledger/status", _cost(_statuses(ledger, leaves)), "us")
+    yield Result("queues/ledger/turn", _turns(ledger, leaves), "us")
+    yield Result("queues/ledger/weights", _weights(), "ms")
 
 
-def _books(policy: QueuePolicyName = "capacity") -> tuple[Ledger, list[str]]:
+def _ledger(policy: QueuePolicyName = "capacity") -> tuple[Ledger, list[str]]:
     ledger = Ledger(policy=policy)
     level = [""]
     for width in FAN_OUT:
@@ -88,8 +88,8 @@ def _pod(leaf: str, number: int, name: str, *, running: bool) -> Pod:
     )
 
 
-def _pods_come_and_go(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
-    """A pod comes, and goes."""
+def _pod_changes(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
+    """Return a function that adds a pod and deletes it."""
     pods = [_pod(leaf, 0, "new", running=True) for leaf in leaves[:TIMES]]
     turn = count()
 
@@ -102,7 +102,7 @@ def _pods_come_and_go(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
 
 
 def _placements(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
-    """A pod is let through, placed, and is not placed after all."""
+    """Return a function that ungates a pod, places it and withdraws it."""
     members = [ledger.members[f"default/g-{leaf}-1-p"] for leaf in leaves[:TIMES]]
     turn = count()
 
@@ -115,8 +115,8 @@ def _placements(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
     return one
 
 
-def _questions(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
-    """Whether there is room for a group, and for a pod."""
+def _quota_checks(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
+    """Return a function that checks the quota for a group, and for a pod."""
     members = [ledger.members[f"default/g-{leaf}-1-p"] for leaf in leaves[:TIMES]]
     turn = count()
 
@@ -129,7 +129,7 @@ def _questions(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
 
 
 def _statuses(ledger: Ledger, leaves: list[str]) -> Callable[[], None]:
-    """A queue's own object comes again, with another status."""
+    """Return a function that updates a queue's status."""
     queues = [_queue(leaf) for leaf in leaves[:TIMES]]
     turn = count()
 
@@ -156,7 +156,7 @@ def _turns(ledger: Ledger, leaves: list[str]) -> float:
 
 def _weights() -> float:
     """Milliseconds until it is known again what all deserve by weight, after one pod has come."""
-    ledger, leaves = _books("proportion")
+    ledger, leaves = _ledger("proportion")
     ledger.set_shared(Resources({"cpu": 10**6, "memory": 10**12, "pods": 10**4}))
     best = float("inf")
     for number in range(RUNS):

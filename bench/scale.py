@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.loading import loaded_alone
+from bench.load import loaded_alone
 from bench.measure import Result
 
 NODES = 100_000

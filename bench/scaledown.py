@@ -4,7 +4,7 @@ Busy nodes have twenty pods each and are used to two thirds; candidates have eig
 Every candidate is judged, its pods are held against the drain rules and budgets, and each finds a
 place on another node, in what the candidates before it left. `idle` is a plan in which nothing has
 changed and no node is used so little that it is looked at. A plan is one thread's work and waits
-for nobody, so what counts is the time that it has a core for itself.
+for nothing, so what counts is the time that it has a core for itself.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def cluster(decorate: Decorate, nodes: int, candidates: int) -> ClusterView:
             objects.append(_pod(rng, index, f"node-{number}", decorate, objects))
             index += 1
         objects += [_daemon(number, copy) for copy in range(DAEMONS)]
-    return _world(objects, nodes)
+    return _view(objects, nodes)
 
 
 def _pod(
@@ -102,35 +102,35 @@ def _daemon(node: int, copy: int) -> KubeObject:
     return pod.owner("DaemonSet", f"daemon-{copy}").node(f"node-{node}").phase("Running").obj()
 
 
-def _world(objects: list[KubeObject], nodes: int) -> ClusterView:
+def _view(objects: list[KubeObject], nodes: int) -> ClusterView:
     names = tuple(f"node-{number}" for number in range(nodes))
     view = NodeGroupView(CloudNodeGroup("group", 0, nodes), nodes, nodes=names)
     group_of = dict.fromkeys(names, "group")
     return ClusterView(Snapshot(objects), NOW, OPTIONS, {"group": view}, group_of)
 
 
-def _circumstances(world: ClusterView) -> ScaleDownContext:
+def _context(view: ClusterView) -> ScaleDownContext:
     daemons = {f"kube-system/daemon-{copy}": DaemonSet() for copy in range(DAEMONS)}
-    return ScaleDownContext(Controllers(world.snapshot, daemon_sets=daemons))
+    return ScaleDownContext(Controllers(view.snapshot, daemon_sets=daemons))
 
 
-def _best(world: ClusterView) -> tuple[float, int]:
-    given, best, found = _circumstances(world), float("inf"), 0
+def _best(view: ClusterView) -> tuple[float, int]:
+    given, best, found = _context(view), float("inf"), 0
     gc.collect()
     gc.freeze()
     for _ in range(RUNS):
         start = time.process_time()
-        found = len(Planner().plan(world, given).removable)
+        found = len(Planner().plan(view, given).removable)
         best = min(best, time.process_time() - start)
     gc.unfreeze()
     return best, found
 
 
-def _idle(world: ClusterView) -> float:
+def _idle(view: ClusterView) -> float:
     """Milliseconds for a plan after the first."""
-    planner, given, best = Planner(), _circumstances(world), float("inf")
+    planner, given, best = Planner(), _context(view), float("inf")
     for run in range(RUNS + 2):
-        later = replace(world, now=NOW.replace(minute=run))
+        later = replace(view, now=NOW.replace(minute=run))
         start = time.process_time()
         planner.plan(later, given)
         if run:

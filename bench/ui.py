@@ -4,8 +4,8 @@
 
 From the cluster being known to the whole state in a client's hands; what the state weighs; how many
 changes a second reach a client, how late and in how many bytes; how long the event loop is held
-meanwhile. Then the same from an API server (`bench.uilive`), and hours of changes one after the
-other (`bench.uihours`). Each is a process of its own, so that its memory is its own.
+meanwhile. Then the same from an API server (`bench.ui_live`), and hours of changes one after the
+other (`bench.ui_hours`). Each is a process of its own, so that its memory is its own.
 
 A loop is held by what its thread does until others have their turn (in milliseconds of the
 processor), and by whatever else the machine does meanwhile: `held` is the first, `late` both.
@@ -47,7 +47,7 @@ Figures = dict[str, tuple[float, str]]
 
 def cases() -> Iterator[Result]:
     """What the process of its own prints."""
-    for module, prefix in (("ui", "ui"), ("uilive", "ui/live"), ("uihours", "ui/hours")):
+    for module, prefix in (("ui", "ui"), ("ui_live", "ui/live"), ("ui_hours", "ui/hours")):
         command = [sys.executable, "-m", f"bench.{module}"]
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603
         for case, (value, unit) in json.loads(printed).items():
@@ -73,7 +73,7 @@ def objects() -> list[KubeObject]:
     return [*nodes(NODES), *csinodes(NODES), *placed, *waiting]
 
 
-class Held:
+class LoopMonitor:
     """How long the event loop was held at the most, in milliseconds: by its own thread, and by
     the clock.
     """
@@ -99,7 +99,7 @@ class Held:
 async def measure() -> dict[str, tuple[float, str]]:
     """All figures."""
     observer = Observer(Snapshot(objects()))
-    clock, found, held = WallClock(), Figures(), Held()
+    clock, found, held = WallClock(), Figures(), LoopMonitor()
     pods = [_pod(number, f"node-{number % NODES}") for number in range(RATE * SECONDS)]
     watching = asyncio.create_task(held.watch())
     start, busy = time.perf_counter(), time.process_time()

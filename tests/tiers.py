@@ -10,7 +10,7 @@ import functools
 import re
 from pathlib import Path
 
-LONGEST = ("packaging", "docs", "simulating", "cli")
+LONGEST = ("packaging", "docs", "simulation", "cli")
 """Folders with tests that take long alone, in the order in which they begin."""
 _MARK = re.compile(r"^pytestmark = .*?\bpytest\.mark\.whole\b", re.MULTILINE | re.DOTALL)
 

@@ -19,10 +19,10 @@ from bayplan.client import Client, ClientOptions
 from bayplan.client.config import from_kubeconfig
 from bayplan.client.errors import ClientError
 from bayplan.scheduler.config import default_settings, read_settings
-from bench.scheduler_perf.making import Maker
-from bench.scheduler_perf.posting import PostError
+from bench.scheduler_perf.creation import ObjectCreator
+from bench.scheduler_perf.posts import PostError
 from bench.scheduler_perf.processes import Process, cluster, scheduler
-from bench.scheduler_perf.progress import Measured, Measurement, Progress, Which
+from bench.scheduler_perf.progress import Measurement, PodSelection, Progress, Throughput
 from bench.scheduler_perf.steps import Steps
 from bench.scheduler_perf.workloads import (
     Operation,
@@ -36,7 +36,7 @@ TUNING = ClientOptions(qps=1e6, burst=10**6, in_flight=256)
 
 
 @dataclass(slots=True)
-class Taken:
+class ResourceUsage:
     """What a run took of the machine while it was measured."""
 
     scheduler: Process
@@ -99,7 +99,7 @@ def _line(workload: Workload) -> dict[str, object]:
     }
 
 
-def shown(measured: Measured, taken: Taken) -> dict[str, object]:
+def shown(measured: Throughput, taken: ResourceUsage) -> dict[str, object]:
     """How long pods waited, and what it took."""
     of_scheduler, of_server, of_load = (round(one, 2) for one in taken.cpu)
     return {
@@ -118,7 +118,7 @@ def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 
-async def backlog(nodes: int, pods: int) -> tuple[Measured, Taken]:
+async def backlog(nodes: int, pods: int) -> tuple[Throughput, ResourceUsage]:
     """Pods that are there before the scheduler: from its start to the last pod's node."""
     here, name = Path(), default_settings().profiles[0].name
     workload = Workload("backlog", ())
@@ -126,15 +126,15 @@ async def backlog(nodes: int, pods: int) -> tuple[Measured, Taken]:
         cluster() as (kubeconfig, server),
         Client(from_kubeconfig([kubeconfig]), TUNING) as load,
     ):
-        maker, progress = Maker(load, workload, name), Progress(load)
-        await maker.nodes(0, Operation("createNodes", {"count": nodes}, here))
-        await maker.namespace("backlog")
+        creator, progress = ObjectCreator(load, workload, name), Progress(load)
+        await creator.nodes(0, Operation("createNodes", {"count": nodes}, here))
+        await creator.namespace("backlog")
         making = Operation("createPods", {"count": pods}, here)
-        bodies = maker.bodies(making, "backlog")
-        await maker.pods(bodies, "backlog", lambda _uid, _moment: None)
-        measurement = Measurement(progress, Which(frozenset({"backlog"})))
+        bodies = creator.bodies(making, "backlog")
+        await creator.pods(bodies, "backlog", lambda _uid, _moment: None)
+        measurement = Measurement(progress, PodSelection(frozenset({"backlog"})))
         async with scheduler(kubeconfig) as scheduling:
-            taken = Taken(scheduling, server)
+            taken = ResourceUsage(scheduling, server)
             taken.begin()
             await progress.until_bound("backlog", pods)
             taken.end()
@@ -142,7 +142,7 @@ async def backlog(nodes: int, pods: int) -> tuple[Measured, Taken]:
         return await measurement.end(), taken
 
 
-async def steady(nodes: int, pods: int, rate: float) -> Measured:
+async def steady(nodes: int, pods: int, rate: float) -> Throughput:
     """Pods that come one by one, so many a second, while the scheduler is at work."""
     here, name = Path(), default_settings().profiles[0].name
     async with (
@@ -150,18 +150,18 @@ async def steady(nodes: int, pods: int, rate: float) -> Measured:
         scheduler(kubeconfig),
         Client(from_kubeconfig([kubeconfig]), TUNING) as load,
     ):
-        maker, progress = Maker(load, Workload("steady", ()), name), Progress(load)
-        await maker.nodes(0, Operation("createNodes", {"count": nodes}, here))
-        await maker.namespace("steady")
+        creator, progress = ObjectCreator(load, Workload("steady", ()), name), Progress(load)
+        await creator.nodes(0, Operation("createNodes", {"count": nodes}, here))
+        await creator.namespace("steady")
         making = Operation("createPods", {"count": pods}, here)
-        measurement = Measurement(progress, Which(frozenset({"steady"})))
-        await maker.pods_at_rate(making, "steady", measurement.sent, rate)
+        measurement = Measurement(progress, PodSelection(frozenset({"steady"})))
+        await creator.pods_at_rate(making, "steady", measurement.sent, rate)
         await progress.until_bound("steady", pods)
         await progress.close()
         return await measurement.end()
 
 
-async def run(workload: Workload) -> tuple[Measured, Taken]:
+async def run(workload: Workload) -> tuple[Throughput, ResourceUsage]:
     """One run of a workload."""
     config = workload.scheduler_config
     settings = read_settings(config) if config is not None else default_settings()
@@ -170,7 +170,7 @@ async def run(workload: Workload) -> tuple[Measured, Taken]:
         scheduler(kubeconfig, config) as scheduling,
         Client(from_kubeconfig([kubeconfig]), TUNING) as load,
     ):
-        taken = Taken(scheduling, server)
+        taken = ResourceUsage(scheduling, server)
         steps = Steps(load, workload, settings.profiles[0].name)
         steps.begun, steps.ended = taken.begin, taken.end
         return await steps.run(), taken

@@ -1,4 +1,4 @@
-"""How far a run has come, as a watch of pods tells it: how many have nodes, and since when."""
+"""The progress of a run, by a watch of pods: how many have nodes, and since when."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ PAUSE = 0.05
 """Seconds between two looks at pods that a step waits for."""
 
 
-class SeenSpec(Struct):
+class PodNodeSpec(Struct):
     """Where a pod is."""
 
     node_name: str = ""
 
 
-class SeenStatus(Struct):
-    """What a pod was told."""
+class PodConditions(Struct):
+    """The conditions of a pod."""
 
     conditions: list[Condition] = []
 
 
-class Seen(KubeObject):
-    """The little of a pod that is looked at here."""
+class WatchedPod(KubeObject):
+    """The few fields of a pod that are read here."""
 
-    spec: SeenSpec = msgspec.field(default_factory=SeenSpec)
-    status: SeenStatus = msgspec.field(default_factory=SeenStatus)
+    spec: PodNodeSpec = msgspec.field(default_factory=PodNodeSpec)
+    status: PodConditions = msgspec.field(default_factory=PodConditions)
 
 
-SEEN = Resource(Seen, "", "v1", "pods", "Pod")
+WATCHED_PODS = Resource(WatchedPod, "", "v1", "pods", "Pod")
 _BOUND = Selection(fields="spec.nodeName!=")
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class PodSelection:
     """Some pods: of these namespaces (all, if none is named) with these labels."""
 
     namespaces: frozenset[str] = frozenset()
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def __contains__(self, pod: Seen) -> bool:
+    def __contains__(self, pod: WatchedPod) -> bool:
         if self.namespaces and pod.namespace not in self.namespaces:
             return False
         return all(pod.metadata.labels.get(key) == value for key, value in self.labels.items())
@@ -60,10 +60,10 @@ class Progress:
 
     def __init__(self, client: Client, *, everything: bool = False) -> None:
         self._client = client
-        self._pods = Informer(client, SEEN, Selection() if everything else _BOUND)
+        self._pods = Informer(client, WATCHED_PODS, Selection() if everything else _BOUND)
         self._pods.on_change(self._noted)
         self._following = asyncio.ensure_future(self._pods.run())
-        self._listeners: list[Callable[[Seen], None]] = []
+        self._listeners: list[Callable[[WatchedPod], None]] = []
         self.bound: Counter[str] = Counter()
         """How many pods of each namespace ever got a node."""
         self._news = asyncio.Event()
@@ -77,7 +77,7 @@ class Progress:
         self._following.cancel()
         await asyncio.gather(self._following, return_exceptions=True)
 
-    def listen(self, listener: Callable[[Seen], None]) -> None:
+    def listen(self, listener: Callable[[WatchedPod], None]) -> None:
         """Call that for every pod that gets a node, when it does."""
         self._listeners.append(listener)
 
@@ -88,14 +88,14 @@ class Progress:
                 self._news.clear()
                 await self._news.wait()
 
-    async def until(self, which: Which, count: int, *, attempted: bool = False) -> None:
+    async def until(self, which: PodSelection, count: int, *, attempted: bool = False) -> None:
         """Wait until that many pods have nodes or, at least, have been tried."""
         holds = _is_tried if attempted else _is_bound
         async with asyncio.timeout(LONGEST):
             while sum(holds(pod) for pod in self._pods.objects.values() if pod in which) < count:
                 await self._client.clock.sleep(PAUSE)
 
-    def _noted(self, change: Change[Seen]) -> None:
+    def _noted(self, change: Change[WatchedPod]) -> None:
         if change.type == "deleted" or not _is_bound(change.object) or _is_bound(change.old):
             return
         self.bound[change.object.namespace] += 1
@@ -104,16 +104,16 @@ class Progress:
             listener(change.object)
 
 
-def _is_bound(pod: Seen | None) -> bool:
+def _is_bound(pod: WatchedPod | None) -> bool:
     return pod is not None and bool(pod.spec.node_name)
 
 
-def _is_tried(pod: Seen) -> bool:
+def _is_tried(pod: WatchedPod) -> bool:
     return _is_bound(pod) or any(one.type == "PodScheduled" for one in pod.status.conditions)
 
 
 @dataclass(slots=True)
-class Measured:
+class Throughput:
     """What was measured: pods bound, second by second, and how long each took."""
 
     samples: list[float] = field(default_factory=list)
@@ -122,7 +122,7 @@ class Measured:
     seconds: float = 0.0
     """From the beginning of the step to the last pod's node."""
     waits: list[float] = field(default_factory=list)
-    """Seconds from a pod's creation (when it was asked for) to its node (when it was told)."""
+    """Seconds from a pod's creation (when it was asked for) to its node (when it was observed)."""
 
     @property
     def average(self) -> float:
@@ -135,7 +135,7 @@ class Measured:
         return self.pods / self.seconds if self.seconds else 0.0
 
     def alone(self, cpu: Sequence[float]) -> float:
-        """Pods a second on two cores that nobody else uses, by what the processes took of them."""
+        """Pods a second on two otherwise idle cores, by what the processes took of them."""
         busy = max(*cpu, sum(cpu) / 2)
         return self.pods / busy if busy else 0.0
 
@@ -148,7 +148,7 @@ class Measured:
 class Measurement:
     """Counts pods that get nodes, from when it is made until it ends."""
 
-    def __init__(self, progress: Progress, which: Which) -> None:
+    def __init__(self, progress: Progress, which: PodSelection) -> None:
         self._which = which
         self._began = time.perf_counter()
         self._sent: dict[str, float] = {}
@@ -162,7 +162,7 @@ class Measurement:
         """A pod was asked for at that moment."""
         self._sent[uid] = moment
 
-    async def end(self) -> Measured:
+    async def end(self) -> Throughput:
         """Count no more."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
@@ -170,9 +170,9 @@ class Measurement:
         waits = [
             moment - self._sent[uid] for uid, moment in self._bound.items() if uid in self._sent
         ]
-        return Measured(self._samples, len(self._bound), last - self._began, waits)
+        return Throughput(self._samples, len(self._bound), last - self._began, waits)
 
-    def _noted(self, pod: Seen) -> None:
+    def _noted(self, pod: WatchedPod) -> None:
         if pod in self._which and not self._task.done():
             self._bound[pod.metadata.uid] = time.perf_counter()
             self._first.set()
@@ -192,6 +192,6 @@ class Measurement:
             last, at, skipped = count, now, 0
 
 
-def spread(namespaces: Sequence[str], labels: Mapping[str, str] | None = None) -> Which:
+def spread(namespaces: Sequence[str], labels: Mapping[str, str] | None = None) -> PodSelection:
     """The pods of those namespaces with those labels."""
-    return Which(frozenset(namespaces), dict(labels or {}))
+    return PodSelection(frozenset(namespaces), dict(labels or {}))

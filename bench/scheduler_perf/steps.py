@@ -19,8 +19,15 @@ from bayplan.client import Client
 from bayplan.client.errors import ApiError
 from bayplan.kube.pods import Pod
 from bench.scheduler_perf import objects
-from bench.scheduler_perf.making import Maker, at_rate, many
-from bench.scheduler_perf.progress import SEEN, Measured, Measurement, Progress, Which, spread
+from bench.scheduler_perf.creation import ObjectCreator, at_rate, many
+from bench.scheduler_perf.progress import (
+    WATCHED_PODS,
+    Measurement,
+    PodSelection,
+    Progress,
+    Throughput,
+    spread,
+)
 from bench.scheduler_perf.workloads import Operation, Workload
 
 
@@ -31,17 +38,17 @@ class Steps:
         self._client = client
         self._workload = workload
         self._progress = Progress(client, everything=_looks_at_waiting(workload))
-        self._maker = Maker(client, workload, scheduler)
+        self._creator = ObjectCreator(client, workload, scheduler)
         self._awaited: Counter[str] = Counter()
-        """Pods by namespace that nobody has waited for yet."""
+        """Pods by namespace that no step has waited for yet."""
         self._background: list[asyncio.Task[None]] = []
         self._measurement: Measurement | None = None
-        self.measured = Measured()
+        self.measured = Throughput()
         self.begun: Callable[[], None] = lambda: None
         self.ended: Callable[[], None] = lambda: None
         """Called when a measurement begins, and when it ends."""
 
-    async def run(self) -> Measured:
+    async def run(self) -> Throughput:
         """Carry out all steps."""
         try:
             await self._progress.synced()
@@ -58,7 +65,7 @@ class Steps:
         namespace = operation.text("namespace", f"namespace-{number}")
         match operation.opcode:
             case "createNodes":
-                await self._maker.nodes(number, operation)
+                await self._creator.nodes(number, operation)
             case "createPods":
                 await self._create_pods(operation, namespace)
             case "churn":
@@ -68,10 +75,10 @@ class Steps:
 
     def _other_steps(self) -> dict[str, Callable[[Operation], Awaitable[None]]]:
         return {
-            "createNamespaces": self._maker.namespaces,
+            "createNamespaces": self._creator.namespaces,
             "createPodSets": self._create_pod_sets,
-            "createAny": self._maker.any,
-            "updateAny": self._maker.update,
+            "createAny": self._creator.any,
+            "updateAny": self._creator.update,
             "deletePods": self._delete_pods,
             "barrier": self._barrier,
             "sleep": self._sleep,
@@ -80,13 +87,13 @@ class Steps:
         }
 
     async def _create_pods(self, operation: Operation, namespace: str) -> None:
-        await self._maker.namespace(namespace)
-        bodies = self._maker.bodies(operation, namespace)
+        await self._creator.namespace(namespace)
+        bodies = self._creator.bodies(operation, namespace)
         if operation.flag("collectMetrics"):
             self._measure(spread([namespace]))
         wanted = self._progress.bound[namespace] + operation.count()
-        await self._maker.volumes(operation, namespace)
-        await self._maker.pods(bodies, namespace, self._sent)
+        await self._creator.volumes(operation, namespace)
+        await self._creator.pods(bodies, namespace, self._sent)
         if operation.flag("skipWaitToCompletion"):
             self._awaited[namespace] += operation.count()
         else:
@@ -105,7 +112,7 @@ class Steps:
 
     async def _churn(self, operation: Operation, namespace: str) -> None:
         """Make and, in turn, delete objects, every so many milliseconds."""
-        await self._maker.namespace(namespace)
+        await self._creator.namespace(namespace)
         paths = [operation.folder / path for path in operation.fields["templatePaths"]]
         pause = operation.count("intervalMilliseconds", 500) / 1000
         number, recreate = operation.count("number"), operation.text("mode") == "recreate"
@@ -122,14 +129,15 @@ class Steps:
                         await self._client.delete(resource, *key)
                     else:
                         template = objects.from_template(path, turn, 1, {})
-                        made[place] = await self._maker.churned(template, namespace)
+                        made[place] = await self._creator.churned(template, namespace)
 
     async def _delete_pods(self, operation: Operation) -> None:
         namespace = operation.text("namespace")
         selector = operation.fields.get("labelSelector") or {}
         labels = ",".join(f"{key}={value}" for key, value in selector.items())
         names = [
-            pod.name for pod in (await self._client.list(SEEN, namespace, labels=labels)).items
+            pod.name
+            for pod in (await self._client.list(WATCHED_PODS, namespace, labels=labels)).items
         ]
         deleting = self._delete(namespace, names, operation.count("deletePodsPerSecond"))
         if operation.flag("skipWaitToCompletion"):
@@ -168,7 +176,7 @@ class Steps:
         namespaces = operation.fields.get("namespaces") or ()
         self._measure(spread(namespaces, operation.fields.get("labelSelector")))
 
-    def _measure(self, which: Which) -> None:
+    def _measure(self, which: PodSelection) -> None:
         self.begun()
         self._measurement = Measurement(self._progress, which)
 

@@ -62,7 +62,7 @@ HONOURED: Mapping[str, frozenset[str]] = {
     "stopCollectingMetrics": frozenset(),
     "updateAny": _OF_ANY | {"subresources", "updatePerSecond"},
 }
-"""The operations, and what of each is done as it says; a workload that says more is left out."""
+"""The operations, and which fields of each are used; a workload with other fields is left out."""
 
 
 class WorkloadError(ValueError):
@@ -78,15 +78,15 @@ class Operation:
     folder: Path
 
     def count(self, name: str = "count", usual: int = 0) -> int:
-        """A number that the step says."""
+        """Return a number of the step."""
         return int(self.fields.get(name) or usual)
 
     def text(self, name: str, usual: str = "") -> str:
-        """A text that the step says."""
+        """Return a text of the step."""
         return str(self.fields.get(name) or usual)
 
     def flag(self, name: str) -> bool:
-        """Whether the step says so."""
+        """Return a switch of the step."""
         return bool(self.fields.get(name))
 
     def path(self, name: str) -> Path | None:
@@ -96,7 +96,7 @@ class Operation:
 
     @property
     def not_honoured(self) -> list[str]:
-        """What the step says that nobody here heeds."""
+        """Return the fields of the step that are not used here."""
         said = {name for name, value in self.fields.items() if value not in (None, False)}
         return sorted(said - HONOURED[self.opcode])
 

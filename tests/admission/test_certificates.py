@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.admission.certificates import (
-    LIVES,
+    DEFAULT_LIFETIMES,
     SECRETS,
-    Bundle,
     BundleError,
+    CertificateBundle,
     CertificateFiles,
-    Lives,
+    CertificateLifetimes,
     SharedSecret,
     checked,
     end_of,
@@ -42,10 +42,10 @@ from bayplan.lab import VirtualLab
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("bayplan-webhook.kube-system.svc",)
 DAY = timedelta(days=1)
-SHORT = Lives(serving=timedelta(hours=9), authority=timedelta(hours=72))
+SHORT = CertificateLifetimes(serving=timedelta(hours=9), authority=timedelta(hours=72))
 
 
-def is_trusted(bundle: Bundle, by: bytes, now: datetime) -> bool:
+def is_trusted(bundle: CertificateBundle, by: bytes, now: datetime) -> bool:
     """Whether an API server that trusts those authorities takes what the bundle serves."""
     leaf = x509.load_pem_x509_certificate(bundle.serving.certificate)
     if not leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc:
@@ -61,26 +61,26 @@ def is_trusted(bundle: Bundle, by: bytes, now: datetime) -> bool:
 
 
 def test_a_first_bundle_is_whole_and_stays_until_something_is_due() -> None:
-    bundle = renewed(None, NAMES, NOW, LIVES)
+    bundle = renewed(None, NAMES, NOW, DEFAULT_LIFETIMES)
     assert checked(bundle) is bundle
     assert is_trusted(bundle, bundle.trusted, NOW)
-    assert renewed(bundle, NAMES, NOW + 59 * DAY, LIVES) is bundle
-    later = renewed(bundle, NAMES, NOW + 61 * DAY, LIVES)
+    assert renewed(bundle, NAMES, NOW + 59 * DAY, DEFAULT_LIFETIMES) is bundle
+    later = renewed(bundle, NAMES, NOW + 61 * DAY, DEFAULT_LIFETIMES)
     assert later.authority == bundle.authority
     assert end_of(later.serving) > end_of(bundle.serving)
 
 
 def test_other_names_ask_for_another_certificate() -> None:
-    bundle = renewed(None, NAMES, NOW, LIVES)
-    other = renewed(bundle, ("127.0.0.1",), NOW, LIVES)
+    bundle = renewed(None, NAMES, NOW, DEFAULT_LIFETIMES)
+    other = renewed(bundle, ("127.0.0.1",), NOW, DEFAULT_LIFETIMES)
     assert other.serving != bundle.serving
-    assert renewed(other, ("127.0.0.1",), NOW, LIVES) is other
+    assert renewed(other, ("127.0.0.1",), NOW, DEFAULT_LIFETIMES) is other
 
 
 def test_what_has_ended_is_made_anew() -> None:
-    bundle = renewed(None, NAMES, NOW, LIVES)
-    later = NOW + 3 * LIVES.authority
-    again = renewed(bundle, NAMES, later, LIVES)
+    bundle = renewed(None, NAMES, NOW, DEFAULT_LIFETIMES)
+    later = NOW + 3 * DEFAULT_LIFETIMES.authority
+    again = renewed(bundle, NAMES, later, DEFAULT_LIFETIMES)
     assert is_trusted(again, again.trusted, later)
 
 
@@ -110,32 +110,34 @@ def test_an_authority_is_followed_up_and_forgotten() -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        lambda one: Bundle(one.authority, b"nonsense", one.serving),
-        lambda one: Bundle(one.authority, one.trusted, KeyPair(one.serving.certificate, b"x")),
-        lambda one: Bundle(
+        lambda one: CertificateBundle(one.authority, b"nonsense", one.serving),
+        lambda one: CertificateBundle(
+            one.authority, one.trusted, KeyPair(one.serving.certificate, b"x")
+        ),
+        lambda one: CertificateBundle(
             one.authority, one.trusted, KeyPair(one.serving.certificate, one.authority.key)
         ),
-        lambda one: Bundle(
+        lambda one: CertificateBundle(
             one.authority, CertificateAuthority.create(NOW).pair.certificate, one.serving
         ),
     ],
     ids=["no-certificate", "no-key", "another-key", "another-authority"],
 )
 def test_parts_that_do_not_belong_together_are_not_used(
-    spoil: Callable[[Bundle], Bundle],
+    spoil: Callable[[CertificateBundle], CertificateBundle],
 ) -> None:
     with pytest.raises(BundleError):
-        checked(spoil(renewed(None, NAMES, NOW, LIVES)))
+        checked(spoil(renewed(None, NAMES, NOW, DEFAULT_LIFETIMES)))
 
 
 def test_keys_show_in_no_repr() -> None:
-    bundle = renewed(None, NAMES, NOW, LIVES)
+    bundle = renewed(None, NAMES, NOW, DEFAULT_LIFETIMES)
     assert "PRIVATE" not in repr(bundle)
     assert "PRIVATE" not in repr(bundle.serving)
 
 
 def test_a_certificate_that_fails_leaves_the_one_before() -> None:
-    bundle = renewed(None, NAMES, NOW, LIVES)
+    bundle = renewed(None, NAMES, NOW, DEFAULT_LIFETIMES)
     context = server_tls()
     load_key_pair(context, bundle.serving)
     with pytest.raises(ssl.SSLError):
@@ -145,8 +147,8 @@ def test_a_certificate_that_fails_leaves_the_one_before() -> None:
 # -- the Secret -----------------------------------------------------------------------------------
 
 
-def secret_of(lives: Lives = LIVES) -> SharedSecret:
-    return SharedSecret("kube-system", "bayplan-webhook", NAMES, lives)
+def secret_of(lifetimes: CertificateLifetimes = DEFAULT_LIFETIMES) -> SharedSecret:
+    return SharedSecret("kube-system", "bayplan-webhook", NAMES, lifetimes)
 
 
 async def data_of(client: Client) -> dict[str, str]:
@@ -208,7 +210,7 @@ async def test_files_are_read_as_they_are_now(tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError):
             await files.current(client)
         for _ in range(2):
-            pair = renewed(None, NAMES, NOW, LIVES).serving
+            pair = renewed(None, NAMES, NOW, DEFAULT_LIFETIMES).serving
             files.certificate.write_bytes(pair.certificate)
             files.key.write_bytes(pair.key)
             proof = await files.current(client)

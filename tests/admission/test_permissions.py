@@ -17,7 +17,7 @@ from bayplan.kube.pods import Pod
 from tests.accounts import restricted, write_token
 from tests.admission.manifests import install_kinds
 from tests.admission.test_registration import OURS, daemon
-from tests.deploy.made import made
+from tests.deploy.manifests import made
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole

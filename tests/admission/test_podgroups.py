@@ -7,8 +7,8 @@ import pytest
 from bayplan.admission.queue_index import QueueIndex
 from bayplan.admission.queues import review_group
 from bayplan.kube.volcano import PodGroup
-from tests.admission.test_queues import index, make, said
-from tests.builders.queueing import PodGroupBuilder
+from tests.admission.test_queues import denial, index, make
+from tests.builders.queues import PodGroupBuilder
 
 
 def group(**spec: object) -> PodGroup:
@@ -19,7 +19,7 @@ def group(**spec: object) -> PodGroup:
 
 
 def created(made: PodGroup, queues: QueueIndex | None = None) -> str:
-    return said(review_group(made, None, queues or index()))
+    return denial(review_group(made, None, queues or index()))
 
 
 @pytest.mark.parametrize("queue", ["", "default"])
@@ -70,8 +70,8 @@ def test_only_leaves_take_groups() -> None:
 def test_a_group_outlives_its_queues_closing() -> None:
     queues = index(make().state("Closed"))
     old, new = group(queue="q", min_member=3), group(queue="q", min_member=2)
-    assert not said(review_group(new, old, queues))
-    assert said(review_group(group(queue="q"), group(queue="default"), queues))
+    assert not denial(review_group(new, old, queues))
+    assert denial(review_group(group(queue="q"), group(queue="default"), queues))
 
 
 def test_minima_of_tasks_that_do_not_count_are_warned_of() -> None:

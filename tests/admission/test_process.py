@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bayplan.admission.certificates import LIVES, renewed
+from bayplan.admission.certificates import DEFAULT_LIFETIMES, renewed
 from bayplan.admission.configurations import MUTATING, VALIDATING
 from bayplan.base.clock import WallClock
 from bayplan.cli.main import run
@@ -107,7 +107,7 @@ async def test_with_the_policy_ignore_what_cannot_be_reviewed_is_let_in(tmp_path
             assert await gates_of(client, "a") == [GATE]
         assert await gates_of(client, "b") == []
         async with webhook(path, *DIRECT, "--failure-policy", "Fail") as running:
-            await running.said("corrected ValidatingWebhookConfiguration")
+            await running.said("updated ValidatingWebhookConfiguration")
         policies = {hook["failurePolicy"] for hook in hooks(await client.get(MUTATING, NAME))}
         assert policies == {"Fail"}
 
@@ -124,7 +124,7 @@ async def test_replicas_answer_side_by_side_and_a_restart_finds_its_certificate(
             assert len(ends) == 1
         async with webhook(path, *DIRECT) as again:
             assert (await again.said("serving a certificate")).split("serving")[1] in ends
-            assert "made certificates" not in "".join(again.lines)
+            assert "created certificates" not in "".join(again.lines)
         assert len(hooks(await client.get(VALIDATING, NAME))) == 5
 
 
@@ -132,7 +132,7 @@ async def test_a_certificate_from_files_is_read_again_when_it_changes(tmp_path: 
     files = (tmp_path / "tls.crt", tmp_path / "tls.key")
     given = ("--tls-cert-file", str(files[0]), "--tls-private-key-file", str(files[1]))
     now = WallClock().now()
-    first, second = (renewed(None, ("127.0.0.1",), now, LIVES) for _ in range(2))
+    first, second = (renewed(None, ("127.0.0.1",), now, DEFAULT_LIFETIMES) for _ in range(2))
     _write(files, first.serving.certificate, first.serving.key)
     options = (*DIRECT, *given, "--check-interval", "200ms")
     async with cluster(tmp_path) as (path, client), webhook(path, *options) as running:

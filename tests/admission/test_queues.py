@@ -13,7 +13,7 @@ from bayplan.client import Change
 from bayplan.kube.volcano import Queue
 from bayplan.queues.tree import MAX_DEPTH, QueueTree
 from tests.admission.reviews import ask, make_app, review
-from tests.builders.queueing import QueueBuilder
+from tests.builders.queues import QueueBuilder
 
 
 def make(name: str = "q") -> QueueBuilder:
@@ -24,16 +24,16 @@ def index(*queues: QueueBuilder) -> QueueIndex:
     return QueueIndex(one.obj() for one in queues)
 
 
-def said(response: ReviewResponse) -> str:
+def denial(response: ReviewResponse) -> str:
     return "; ".join(map(str, response.faults))
 
 
 def created(queue: QueueBuilder, *others: QueueBuilder) -> str:
-    return said(review_queue(queue.obj(), None, index(*others)))
+    return denial(review_queue(queue.obj(), None, index(*others)))
 
 
 def changed(old: QueueBuilder, new: QueueBuilder, *others: QueueBuilder) -> str:
-    return said(review_queue(new.obj(), old.obj(), index(old, *others)))
+    return denial(review_queue(new.obj(), old.obj(), index(old, *others)))
 
 
 def test_amounts_that_agree_are_let_in() -> None:
@@ -181,15 +181,15 @@ def test_a_change_of_other_things_is_let_in() -> None:
 
 @pytest.mark.parametrize("name", ["root", "default"])
 def test_what_is_always_there_is_not_deleted(name: str) -> None:
-    assert said(review_deletion(name, index(make(name)))) == f"queue {name} cannot be deleted"
+    assert denial(review_deletion(name, index(make(name)))) == f"queue {name} cannot be deleted"
 
 
 def test_a_queue_with_queues_below_it_is_not_deleted() -> None:
     children = [make(f"c{n}").parent("q") for n in range(5)]
-    text = said(review_deletion("q", index(make(), *children)))
+    text = denial(review_deletion("q", index(make(), *children)))
     assert text == "queue q has queues below it: c0, c1, c2 and 2 more"
-    assert not said(review_deletion("c0", index(make(), *children)))
-    assert not said(review_deletion("unknown", index()))
+    assert not denial(review_deletion("c0", index(make(), *children)))
+    assert not denial(review_deletion("unknown", index()))
 
 
 async def test_a_queue_that_is_deleted_with_all_others_is_known_by_its_object() -> None:
@@ -213,19 +213,19 @@ async def test_a_queue_that_is_deleted_with_all_others_is_known_by_its_object() 
 def test_states_follow_each_other(was: str, state: str, ok: bool) -> None:
     old, new = make().obj(), make().obj()
     old.status.state, new.status.state = was, state
-    assert bool(said(review_state(new, old, index()))) is not ok
+    assert bool(denial(review_state(new, old, index()))) is not ok
 
 
 def test_the_root_is_not_closed() -> None:
     root = make("root").state("Closed").obj()
-    assert "cannot be closed" in said(review_state(root, make("root").obj(), index()))
+    assert "cannot be closed" in denial(review_state(root, make("root").obj(), index()))
 
 
 def test_a_queue_opens_after_those_above_it() -> None:
     old, new = make().parent("top").state("Closed").obj(), make().parent("top").obj()
-    text = said(review_state(new, old, index(make("top").state("Closing"))))
+    text = denial(review_state(new, old, index(make("top").state("Closing"))))
     assert "queue top above it is Closing; open that first" in text
-    assert not said(review_state(new, old, index(make("top"))))
+    assert not denial(review_state(new, old, index(make("top"))))
 
 
 # -- the book -------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from cryptography import x509
 
-from bayplan.admission.certificates import Lives, SharedSecret
+from bayplan.admission.certificates import CertificateLifetimes, SharedSecret
 from bayplan.admission.configurations import (
     MUTATING,
     VALIDATING,
@@ -118,9 +118,9 @@ async def test_other_fields_of_a_configuration_stay() -> None:
 # -- the daemon in virtual time -------------------------------------------------------------------
 
 
-def daemon(lives: Lives | None = None, **options: Any) -> WebhookDaemon:
+def daemon(lifetimes: CertificateLifetimes | None = None, **options: Any) -> WebhookDaemon:
     names = ("bayplan-webhook.kube-system.svc",)
-    source = SharedSecret(OURS.namespace, OURS.name, names, lives or Lives())
+    source = SharedSecret(OURS.namespace, OURS.name, names, lifetimes or CertificateLifetimes())
     return WebhookDaemon(AdmissionSettings(), OURS, source, **options)
 
 
@@ -175,8 +175,8 @@ async def test_kinds_that_come_later_are_followed() -> None:
 
 @pytest.mark.virtual
 async def test_replicas_renew_certificates_for_weeks() -> None:
-    lives = Lives(serving=timedelta(hours=30), authority=timedelta(days=6))
-    replicas = [daemon(lives, check_seconds=3600.0) for _ in range(2)]
+    lifetimes = CertificateLifetimes(serving=timedelta(hours=30), authority=timedelta(days=6))
+    replicas = [daemon(lifetimes, check_seconds=3600.0) for _ in range(2)]
     app = replicas[0].app
     async with VirtualLab(
         ClusterSpec(), [one.lead for one in replicas], webhooks={replicas[0].service: app}
@@ -207,7 +207,7 @@ async def test_what_somebody_took_away_comes_back() -> None:
 
 
 def _serial(one: WebhookDaemon) -> int:
-    shown = one._shown
+    shown = one._served
     assert shown is not None
     return x509.load_pem_x509_certificate(shown.pair.certificate).serial_number
 
@@ -217,8 +217,8 @@ async def _each_is_trusted(client: Client, replicas: list[WebhookDaemon]) -> Non
     now = client.clock.now()
     found = [await client.get(kind, OURS.name) for kind in (MUTATING, VALIDATING)]
     for one in replicas:
-        assert one._shown is not None
-        leaf = x509.load_pem_x509_certificate(one._shown.pair.certificate)
+        assert one._served is not None
+        leaf = x509.load_pem_x509_certificate(one._served.pair.certificate)
         assert leaf.not_valid_before_utc <= now < leaf.not_valid_after_utc
         for hook in (hook for configuration in found for hook in hooks(configuration)):
             bundle = base64.b64decode(hook["clientConfig"]["caBundle"])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.admission.app import MOST_BYTES, Bodies, RejectedRequest
+from bayplan.admission.app import MOST_BYTES, BodyReader, RejectedRequest
 from bayplan.lab import run_virtually
 from tests.admission.reviews import HEADERS, ask, make_app, review, send
 from tests.admission.test_gates import ASKS, pod
@@ -95,19 +95,19 @@ async def test_a_large_review_is_answered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "method", "headers", "status"),
+    ("path", "method", "headers", "status", "text"),
     [
-        ("/pods/mutate", "GET", HEADERS, 405),
-        ("/elsewhere", "POST", HEADERS, 404),
-        ("/pods/mutate", "POST", (("Content-Type", "text/yaml"),), 415),
+        ("/pods/mutate", "GET", HEADERS, 405, "the method must be POST"),
+        ("/elsewhere", "POST", HEADERS, 404, "unknown path; known paths: /pods/mutate, "),
+        ("/pods/mutate", "POST", (("Content-Type", "text/yaml"),), 415, "the content type must be"),
     ],
 )
-async def test_other_requests_are_told_what_is_answered_here(
-    path: str, method: str, headers: tuple[tuple[str, str], ...], status: int
+async def test_other_requests_are_refused_with_the_reason(
+    path: str, method: str, headers: tuple[tuple[str, str], ...], status: int, text: str
 ) -> None:
     answer = await send(make_app(), path, b"{}", method=method, headers=headers)
     assert answer.status == status
-    assert answer.body.startswith(b"reviews are ")
+    assert answer.body.startswith(text.encode())
 
 
 @pytest.mark.virtual
@@ -127,7 +127,7 @@ async def test_a_body_that_never_ends_is_given_up() -> None:
 
 @pytest.mark.virtual
 async def test_slow_senders_cannot_fill_the_memory() -> None:
-    bodies = Bodies(most_at_once=10_000)
+    bodies = BodyReader(most_at_once=10_000)
     scope: dict[str, Any] = {"headers": []}
 
     async def stalls_after(part: bytes) -> bytes:
@@ -155,7 +155,7 @@ async def test_questions_about_queues_wait_until_these_are_known() -> None:
     app.knows_queues.clear()
     queue = {"metadata": {"name": "q"}, "spec": {}}
     answer = await ask(app, "/queues/validate", review("queues", "CREATE", queue))
-    assert (answer.status, answer.body) == (503, b"the queues are not known yet\n")
+    assert (answer.status, answer.body) == (503, b"queues are not loaded yet\n")
     assert (await ask(app, "/pods/mutate", review("pods", "CREATE", pod(ASKS)))).patch
 
 

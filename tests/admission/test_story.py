@@ -19,9 +19,9 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE
 from tests.admission.test_process import DIRECT, Webhook, webhook
 from tests.scheduler.batch.objects import OPT_IN, group, install_kinds, queue
-from tests.scheduler.batch.told import QUEUE, bought_for, gated
-from tests.scheduler.running import node, scheduling
-from tests.scheduler.running import pod as plain_pod
+from tests.scheduler.batch.queue_stories import QUEUE, gated, scale_up_pods
+from tests.scheduler.running_scheduler import node, scheduling
+from tests.scheduler.running_scheduler import pod as plain_pod
 
 pytestmark = pytest.mark.whole
 
@@ -40,7 +40,7 @@ def asking(namespace: str, name: str, cpu: str, **annotations: str) -> Untyped:
 
 
 @pytest.fixture
-async def at_the_door(client: Client, tmp_path: Path) -> AsyncIterator[Webhook]:
+async def registered_webhook(client: Client, tmp_path: Path) -> AsyncIterator[Webhook]:
     """A webhook that answers for the cluster; nothing of it is left afterwards."""
     kubeconfig = Path(os.environ.get("KUBECONFIG_E2E") or tmp_path / "kubeconfig")
     await install_kinds(client)
@@ -77,7 +77,7 @@ async def _asked(client: Client) -> None:
 
 
 async def test_the_gate_is_given_and_taken(
-    client: Client, namespace: str, at_the_door: Webhook
+    client: Client, namespace: str, registered_webhook: Webhook
 ) -> None:
     await client.create(queue(QUEUE, {"cpu": "2"}))
     await client.create(node("bayplan-0", cpu="2"))
@@ -89,7 +89,7 @@ async def test_the_gate_is_given_and_taken(
         assert isinstance(spec, dict)
         assert spec["schedulingGates"] == [{"name": QUEUE_SCHEDULING_GATE}]
         await client.create(plain_pod(namespace, "plain", "1"))
-        await it.until(lambda: bought_for(it, namespace) == {"plain"})
+        await it.until(lambda: scale_up_pods(it, namespace) == {"plain"})
         assert gated(it, namespace) == {"second"}
         await client.delete(Pod, namespace, "plain", options=deletion(grace=0))
         await client.delete(Pod, namespace, "first", options=deletion(grace=0))
@@ -97,7 +97,7 @@ async def test_the_gate_is_given_and_taken(
 
 
 async def test_a_gang_comes_in_gated_and_goes_whole(
-    client: Client, namespace: str, at_the_door: Webhook
+    client: Client, namespace: str, registered_webhook: Webhook
 ) -> None:
     await client.create(queue(QUEUE, {"cpu": "3"}))
     await client.create(node("bayplan-0", cpu="1"))
@@ -108,7 +108,7 @@ async def test_a_gang_comes_in_gated_and_goes_whole(
         for number in range(3):
             await client.create(asking(namespace, f"gang-{number}", "1", group="gang"))
         await it.until(lambda: len(gated(it, namespace)) == 3)
-        assert bought_for(it, namespace) == set()
+        assert scale_up_pods(it, namespace) == set()
         await client.delete(Pod, namespace, "other", options=deletion(grace=0))
         await it.until(lambda: gated(it, namespace) == set())
         await client.create(node("bayplan-1", cpu="2"))
@@ -116,7 +116,7 @@ async def test_a_gang_comes_in_gated_and_goes_whole(
 
 
 async def test_what_makes_no_sense_is_refused(
-    client: Client, namespace: str, at_the_door: Webhook
+    client: Client, namespace: str, registered_webhook: Webhook
 ) -> None:
     refused: dict[str, Untyped] = {
         "is not a whole number": queue("bayplan-a", {"nvidia.com/gpu": "500m"}),

@@ -1,4 +1,4 @@
-"""Worlds for the decision: groups with templates, pods that wait, and an expander that is plain."""
+"""Cluster views for the decision: groups with templates, pending pods, and a plain expander."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bayplan.kube.storage import CSIDriver
 from bayplan.nodegroups import CloudNodeGroup, GroupOptions
 from tests.builders import make_csidriver, make_csinode, make_node
 from tests.fit.batches.pending_pods import random_cluster, random_template, waiting_pods
-from tests.fit.worlds import DRIVERS
+from tests.fit.random_clusters import DRIVERS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DISK = "disk.csi.example.com"
@@ -87,7 +87,7 @@ def random_view(rng: random.Random) -> ClusterView:
 
 
 def after(view: ClusterView, decision: ScaleUpDecision) -> ClusterView:
-    """The world once all is ordered, and nothing of it has come."""
+    """The cluster view after the scale-up, before any of its nodes has come."""
     bought: Counter[str] = Counter()
     for one in decision.new_nodes:
         bought[one.view.id] += one.nodes

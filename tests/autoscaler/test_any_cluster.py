@@ -19,11 +19,11 @@ from bayplan.embedded.nodes.machines import GroupDriver, InstanceType, Simulated
 from bayplan.kube.events import Event
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import Provider
-from tests.autoscaler.running import CONFIG_MAPS
-from tests.embedded.cloud.clouds import Sky
+from tests.autoscaler.running_autoscaler import CONFIG_MAPS
+from tests.embedded.cloud.clouds import SimulatedCloud
 from tests.patience import PATIENCE
-from tests.scheduler.running import node, pod, scheduling
-from tests.scheduler.storied import DRIVER, claim, csinode, with_volume
+from tests.scheduler.running_scheduler import node, pod, scheduling
+from tests.scheduler.scheduler_stories import DRIVER, claim, csinode, with_volume
 
 pytestmark = pytest.mark.whole
 
@@ -39,10 +39,10 @@ OPTIONS = AutoscalerOptions(scan_interval=0.2)
 
 
 @asynccontextmanager
-async def autoscaling(client: Client, sky: Sky) -> AsyncIterator[AutoscalerDaemon]:
+async def autoscaling(client: Client, simulated: SimulatedCloud) -> AsyncIterator[AutoscalerDaemon]:
     @asynccontextmanager
     async def cloud(_: Client) -> AsyncIterator[Provider]:
-        yield sky.provider
+        yield simulated.provider
 
     daemon = AutoscalerDaemon(cloud, OPTIONS)
     task = asyncio.ensure_future(daemon.lead(client))
@@ -53,16 +53,16 @@ async def autoscaling(client: Client, sky: Sky) -> AsyncIterator[AutoscalerDaemo
         await asyncio.gather(task, return_exceptions=True)
 
 
-class News:
+class ChangeFeed:
     """What the cluster and the cloud come to say."""
 
-    def __init__(self, informers: Informers, sky: Sky, namespace: str) -> None:
+    def __init__(self, informers: Informers, simulated: SimulatedCloud, namespace: str) -> None:
         self._heard = asyncio.Event()
         self._events = informers.of(Event, Selection(namespace))
         self._statuses = informers.of(CONFIG_MAPS, Selection("kube-system"))
         self._events.on_change(lambda _: self._heard.set())
         self._statuses.on_change(lambda _: self._heard.set())
-        sky.cloud.listeners.append(lambda _: self._heard.set())
+        simulated.cloud.listeners.append(lambda _: self._heard.set())
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait until that holds."""
@@ -71,7 +71,7 @@ class News:
                 self._heard.clear()
                 await self._heard.wait()
 
-    def said(self, reason: str) -> list[str]:
+    def event_notes(self, reason: str) -> list[str]:
         """The texts of events with this reason."""
         return [one.note for one in self._events.objects.values() if one.reason == reason]
 
@@ -82,9 +82,9 @@ class News:
         return str(data["status"]) if isinstance(data, dict) else ""
 
 
-async def register(client: Client, sky: Sky, name: str) -> None:
+async def register(client: Client, simulated: SimulatedCloud, name: str) -> None:
     """Do for an instance what its kubelet does: a Node that is ready, without any driver yet."""
-    provider = sky.cloud.instances[name].provider_id
+    provider = simulated.cloud.instances[name].provider_id
     made: Untyped = {**node(name), "spec": {"providerID": provider}}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ready"}
     status = made["status"]
@@ -99,7 +99,7 @@ async def register(client: Client, sky: Sky, name: str) -> None:
 async def test_volumes_are_bought_for_and_drivers_waited_for(
     client: Client, namespace: str
 ) -> None:
-    sky = Sky([GROUP])
+    simulated = SimulatedCloud([GROUP])
     for name in ("a", "b", "c"):
         await claim(client, namespace, name)
         await client.create(with_volume(namespace, name))
@@ -107,21 +107,21 @@ async def test_volumes_are_bought_for_and_drivers_waited_for(
     async with (
         Informers(client) as informers,
         scheduling(client) as scheduler,
-        autoscaling(client, sky) as autoscaler,
+        autoscaling(client, simulated) as autoscaler,
     ):
-        news = News(informers, sky, namespace)
-        await news.until(lambda: len(sky.cloud.instances) == 2)
-        await news.until(lambda: bool(news.said("NotTriggerScaleUp")))
-        (why,) = news.said("NotTriggerScaleUp")
+        news = ChangeFeed(informers, simulated, namespace)
+        await news.until(lambda: len(simulated.cloud.instances) == 2)
+        await news.until(lambda: bool(news.event_notes("NotTriggerScaleUp")))
+        (why,) = news.event_notes("NotTriggerScaleUp")
         assert "1 Insufficient cpu (bayplan-group: wants 64 CPUs" in why
-        sky.forward(120)
-        for name in sky.cloud.instances:
-            await register(client, sky, name)
+        simulated.forward(120)
+        for name in simulated.cloud.instances:
+            await register(client, simulated, name)
         await news.until(lambda: "notStarted: 2" in news.status)
         assert autoscaler.plans()[-1].upcoming == {"bayplan-group": 2}
-        for name in sky.cloud.instances:
+        for name in simulated.cloud.instances:
             await client.create(csinode(name, limit=2))
         await scheduler.placed(namespace, "a", "b", "c")
         told = "pod triggered scale-up: [{bayplan-group 0->2 (max: 3)}]"
-        await news.until(lambda: news.said("TriggeredScaleUp") == [told] * 3)
-    assert len(sky.cloud.instances) == 2
+        await news.until(lambda: news.event_notes("TriggeredScaleUp") == [told] * 3)
+    assert len(simulated.cloud.instances) == 2

@@ -28,14 +28,14 @@ from bayplan.kube.meta import KubeObject
 from bayplan.nodegroups import CloudNodeGroup
 from tests.autoscaler.cluster_views import NOW
 from tests.builders import make_pod
-from tests.embedded.cloud.clouds import Clock
+from tests.embedded.cloud.clouds import ManualClock
 
 OPTIONS = AutoscalerOptions()
 GROUP = CloudNodeGroup("workers", 1, 9)
 
 
-class Noted(NullEventRecorder):
-    """Keeps what it is told."""
+class RecordedEvents(NullEventRecorder):
+    """Keeps the events."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -59,16 +59,16 @@ def left(**by_group: str) -> NoScaleUpInfo:
 
 def test_a_purchase_is_told_as_cluster_autoscaler_tells_it() -> None:
     bought = [ScaleUp("a", 1, 3, 10), ScaleUp("b", 0, 1, 2)]
-    said = "pod triggered scale-up: [{a 1->3 (max: 10)} {b 0->1 (max: 2)}]"
-    assert events.triggered(bought).text == said
+    expected = "pod triggered scale-up: [{a 1->3 (max: 10)} {b 0->1 (max: 2)}]"
+    assert events.triggered(bought).text == expected
 
 
 def test_every_reason_is_counted_and_names_its_groups() -> None:
     short = left(a="Insufficient cpu", b="max node group size reached", c="Insufficient cpu")
-    said = (
+    expected = (
         "pod didn't trigger scale-up: 2 Insufficient cpu (a, c), 1 max node group size reached (b)"
     )
-    assert events.not_triggered(short).text == said
+    assert events.not_triggered(short).text == expected
     nobody = "pod didn't trigger scale-up: no node groups"
     assert events.not_triggered(left()).text == nobody
     many = left(**{f"g{number}": "Insufficient cpu" for number in range(8)})
@@ -78,7 +78,7 @@ def test_every_reason_is_counted_and_names_its_groups() -> None:
 
 
 def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
-    notes, clock, pod = Noted(), Clock(), make_pod("p").uid("u").obj()
+    notes, clock, pod = RecordedEvents(), ManualClock(), make_pod("p").uid("u").obj()
     recorder = AutoscalerEvents(notes, OPTIONS, clock)
     for _ in range(3):
         recorder.about(pod, events.not_triggered(left(a="x")))
@@ -90,7 +90,7 @@ def test_the_same_is_told_again_only_after_a_while_and_news_at_once() -> None:
     assert len(notes.texts) == 3
 
 
-def told(writer: StatusWriter, minutes: float = 0, **fields: Any) -> dict[str, Any]:
+def written_status(writer: StatusWriter, minutes: float = 0, **fields: Any) -> dict[str, Any]:
     status = ClusterStatus(groups=(NodeGroupStatus(GROUP, **fields),))
     read: dict[str, Any] = yaml.safe_load(
         writer.build(status, NOW + timedelta(minutes=minutes)).data()["status"]
@@ -102,7 +102,7 @@ def test_the_status_has_cluster_autoscalers_fields() -> None:
     state = GroupState(
         target=5, ready=2, not_started=("a",), unready=("b",), missing_drivers=("c",)
     )
-    read = told(StatusWriter(FeatureGates()), state=state, in_progress=True, candidates=2)
+    read = written_status(StatusWriter(FeatureGates()), state=state, in_progress=True, candidates=2)
     assert read["autoscalerStatus"] == "Running"
     assert read["clusterWide"]["scaleUp"]["status"] == "InProgress"
     (group,) = read["nodeGroups"]
@@ -125,25 +125,27 @@ def test_the_status_has_cluster_autoscalers_fields() -> None:
 
 
 def test_the_status_counts_nodes_that_are_being_deleted() -> None:
-    read = told(StatusWriter(FeatureGates()), state=GroupState(ready=2), being_deleted=1)
+    read = written_status(StatusWriter(FeatureGates()), state=GroupState(ready=2), being_deleted=1)
     for place in (read["clusterWide"], read["nodeGroups"][0]):
         assert place["health"]["nodeCounts"]["registered"]["beingDeleted"] == 1
 
 
 def test_times_of_groups_that_are_gone_are_forgotten() -> None:
     writer = StatusWriter(FeatureGates())
-    told(writer, state=GroupState())
+    written_status(writer, state=GroupState())
     writer.build(ClusterStatus(), NOW + timedelta(minutes=1))
-    again = told(writer, 2, state=GroupState())["nodeGroups"][0]
+    again = written_status(writer, 2, state=GroupState())["nodeGroups"][0]
     assert again["health"]["lastTransitionTime"] == "2026-01-01T00:02:00Z"
 
 
 def test_a_group_that_rests_says_why_and_since_when() -> None:
     writer = StatusWriter(FeatureGates())
-    told(writer, state=GroupState())
+    written_status(writer, state=GroupState())
     backoff = NodeGroupBackoff(OPTIONS).back_off("workers", NOW, "STOCK", "none left")
     for minutes in (5, 6):
-        read = told(writer, minutes, state=GroupState(), backoff=backoff, problems=("a limit",))
+        read = written_status(
+            writer, minutes, state=GroupState(), backoff=backoff, problems=("a limit",)
+        )
     up = read["nodeGroups"][0]["scaleUp"]
     assert (up["status"], up["backoffInfo"]) == (
         "Backoff",

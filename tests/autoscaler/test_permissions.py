@@ -18,8 +18,8 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.nodes import Node
 from bayplan.lab import LiveLab
-from tests.autoscaler.running import Town, over_tls
-from tests.deploy.made import made
+from tests.autoscaler.running_autoscaler import RunningCluster, over_tls
+from tests.deploy.manifests import made
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole
@@ -55,12 +55,12 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
             daemon = AutoscalerDaemon(over_tls(lab, tmp_path), options)
             main = asyncio.ensure_future(elect(daemon.lead, "cluster-autoscaler")(client, "me"))
             simulating = asyncio.ensure_future(lab.run())
-            town = Town(lab, admin, daemon)
+            cluster = RunningCluster(lab, admin, daemon)
             await _until_removed(lab)
             main.cancel()
             await asyncio.gather(main, return_exceptions=True)
-            assert await town.said("CSIDriverMissing")
-            assert "featureGates" in await town.status()
+            assert await cluster.event_notes("CSIDriverMissing")
+            assert "featureGates" in await cluster.status()
             lease = await admin.get(LEASES, "kube-system", "cluster-autoscaler")
             assert lease.spec.lease_transitions == 0
             with pytest.raises(ForbiddenError):
@@ -80,6 +80,6 @@ async def _until_removed(lab: LiveLab) -> None:
 
 def _as_account(kubeconfig: Path) -> str:
     """The kubeconfig with the account's token in place of the administrator's."""
-    said = yaml.safe_load(kubeconfig.read_text())
-    said["users"][0]["user"] = {"token": TOKEN}
-    return str(yaml.safe_dump(said))
+    config = yaml.safe_load(kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": TOKEN}
+    return str(yaml.safe_dump(config))

@@ -15,7 +15,13 @@ from bayplan.fit import Profile
 from bayplan.kube.gates import FeatureGates
 from bayplan.lab import VirtualLab
 from bayplan.scheduler.skew import knows_the_gate
-from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
+from tests.autoscaler.running_autoscaler import (
+    RunningCluster,
+    all_run,
+    live_running_cluster,
+    story,
+    virtual_running_cluster,
+)
 
 pytestmark = pytest.mark.whole
 
@@ -30,96 +36,100 @@ ON_ALL = ("node: workers-1}", "at: 0s, for: 20m}")
 """Twenty minutes in which no node gets its driver, not only the first."""
 
 
-async def attach_limit_reached(town: Town) -> None:
-    await town.until(all_run(36))
-    assert await town.nodes() == [f"workers-{n}" for n in range(1, 6)]
-    assert (town.most, len(town.sold)) == (5, 5)
-    said = "pod triggered scale-up: [{workers 2->5 (max: 10)}]"
-    assert await town.said("TriggeredScaleUp") == [said] * 20
-    assert not await town.said("NotTriggerScaleUp")
+async def attach_limit_reached(cluster: RunningCluster) -> None:
+    await cluster.until(all_run(36))
+    assert await cluster.nodes() == [f"workers-{n}" for n in range(1, 6)]
+    assert (cluster.most, len(cluster.created_instances)) == (5, 5)
+    notes = "pod triggered scale-up: [{workers 2->5 (max: 10)}]"
+    assert await cluster.event_notes("TriggeredScaleUp") == [notes] * 20
+    assert not await cluster.event_notes("NotTriggerScaleUp")
 
 
 @pytest.mark.virtual
 async def test_attach_limit_reached_in_virtual_time() -> None:
-    async with virtual_town(story("1-attach-limit-reached")) as town:
-        await attach_limit_reached(town)
+    async with virtual_running_cluster(story("1-attach-limit-reached")) as cluster:
+        await attach_limit_reached(cluster)
 
 
 async def test_attach_limit_reached_over_https(tmp_path: Path) -> None:
     spec = story("1-attach-limit-reached", SOON, AT_ONCE, ("at: 5m", "at: 6s"))
-    async with live_town(spec, tmp_path, FAST) as town:
-        await attach_limit_reached(town)
+    async with live_running_cluster(spec, tmp_path, FAST) as cluster:
+        await attach_limit_reached(cluster)
 
 
-async def from_zero(town: Town) -> None:
-    await town.until(all_run(20))
-    assert await town.nodes() == ["workers-1", "workers-2", "workers-3"]
-    assert len(town.sold) == 3
+async def from_zero(cluster: RunningCluster) -> None:
+    await cluster.until(all_run(20))
+    assert await cluster.nodes() == ["workers-1", "workers-2", "workers-3"]
+    assert len(cluster.created_instances) == 3
 
 
 @pytest.mark.virtual
 async def test_from_zero_in_virtual_time() -> None:
-    async with virtual_town(story("3-from-zero")) as town:
-        await from_zero(town)
+    async with virtual_running_cluster(story("3-from-zero")) as cluster:
+        await from_zero(cluster)
 
 
 async def test_from_zero_over_https(tmp_path: Path) -> None:
     spec = story("3-from-zero", ("start: 45s", "start: 0.5"), ("delay: 15s", "delay: 0.5"))
-    async with live_town(spec, tmp_path, FAST) as town:
-        await from_zero(town)
+    async with live_running_cluster(spec, tmp_path, FAST) as cluster:
+        await from_zero(cluster)
 
 
-async def the_driver_that_never_came(town: Town) -> None:
-    """Three nodes are bought and no more; none gets its driver; they are replaced, and it comes."""
-    await town.until(all_run(20))
-    assert town.most == 3
-    assert {f"workers-{n}" for n in range(1, 7)} <= town.sold
-    assert not {"workers-1", "workers-2", "workers-3"} & set(await town.nodes())
-    said = await town.said("CSIDriverMissing")
-    assert any(f"has not reported CSI driver {DISK}" in text for text in said)
-    assert any("in backoff" in text for text in await town.said("NotTriggerScaleUp"))
+async def the_driver_that_never_came(cluster: RunningCluster) -> None:
+    """Three nodes are added and no more; the first never gets its driver, and is replaced."""
+    await cluster.until(all_run(20))
+    assert cluster.most == 3
+    assert cluster.created_instances == {f"workers-{n}" for n in range(1, 5)}
+    assert await cluster.nodes() == ["workers-2", "workers-3", "workers-4"]
+    notes = await cluster.event_notes("CSIDriverMissing")
+    assert any(f"has not reported CSI driver {DISK}" in text for text in notes)
+    assert not any("in backoff" in text for text in await cluster.event_notes("NotTriggerScaleUp"))
 
 
 @pytest.mark.virtual
 async def test_the_driver_that_never_came_in_virtual_time() -> None:
-    async with virtual_town(story("4-the-driver-that-never-came", ON_ALL)) as town:
-        await the_driver_that_never_came(town)
+    async with virtual_running_cluster(story("4-the-driver-that-never-came")) as cluster:
+        await the_driver_that_never_came(cluster)
 
 
 async def test_the_driver_that_never_came_over_https(tmp_path: Path) -> None:
-    spec = story("4-the-driver-that-never-came", ON_ALL, SOON, AT_ONCE)
-    async with live_town(spec, tmp_path, IMPATIENT) as town:
-        faults = town.lab.simulation.faults
-
-        def mend(name: str) -> None:
-            """Let drivers come once all three have been replaced, however long that takes."""
-            if name == "workers-6":
-                for fault in list(faults.active):
-                    faults.clear(fault)
-
-        town.lab.simulation.cloud.listeners.append(mend)
-        await the_driver_that_never_came(town)
+    spec = story("4-the-driver-that-never-came", SOON, AT_ONCE)
+    async with live_running_cluster(spec, tmp_path, IMPATIENT) as cluster:
+        await the_driver_that_never_came(cluster)
 
 
-async def everything_on(town: Town) -> None:
+@pytest.mark.virtual
+async def test_nodes_stay_while_the_driver_works_on_none_of_them() -> None:
+    """Drivers come after twenty minutes: until then at most one node is replaced."""
+    async with virtual_running_cluster(story("4-the-driver-that-never-came", ON_ALL)) as cluster:
+        await cluster.until(all_run(20))
+        assert cluster.most == 3
+        assert len(cluster.created_instances) <= 4
+        assert {"workers-2", "workers-3"} <= set(await cluster.nodes())
+        (note,) = set(await cluster.event_notes("CSIDriverBroken"))
+        assert note.endswith("no node is removed, and the group is not scaled up")
+        assert any("in backoff" in text for text in await cluster.event_notes("NotTriggerScaleUp"))
+
+
+async def everything_on(cluster: RunningCluster) -> None:
     """One more node with the driver is bought, and the late driver is waited for: all run."""
-    await town.until(all_run(20))
-    assert len(town.sold - {"workers-1", "late-1", "bare-1"}) == 1
-    assert knows_the_gate({"data": await town.status()})
+    await cluster.until(all_run(20))
+    assert len(cluster.created_instances - {"workers-1", "late-1", "bare-1"}) == 1
+    assert knows_the_gate({"data": await cluster.status()})
 
 
-async def everything_off(town: Town) -> None:
+async def everything_off(cluster: RunningCluster) -> None:
     """As before the feature: nodes without the driver are used, and nothing is bought."""
-    await town.lab.forward(300 if isinstance(town.lab, VirtualLab) else 5)
-    assert town.sold <= {"workers-1", "late-1", "bare-1"}
-    assert not knows_the_gate({"data": await town.status()})
+    await cluster.lab.forward(300 if isinstance(cluster.lab, VirtualLab) else 5)
+    assert cluster.created_instances <= {"workers-1", "late-1", "bare-1"}
+    assert not knows_the_gate({"data": await cluster.status()})
 
 
 @pytest.mark.virtual
 async def test_everything_off_and_on_again_in_virtual_time() -> None:
     for profile in (None, OFF, None):
-        async with virtual_town(story("8-everything-off"), profile=profile) as town:
-            await (everything_off if profile else everything_on)(town)
+        async with virtual_running_cluster(story("8-everything-off"), profile=profile) as cluster:
+            await (everything_off if profile else everything_on)(cluster)
 
 
 async def test_everything_off_over_https(tmp_path: Path) -> None:
@@ -127,5 +137,5 @@ async def test_everything_off_over_https(tmp_path: Path) -> None:
         spec = story("8-everything-off", SOON, ("delay: 10m", "delay: 2s"))
         folder = tmp_path / str(number)
         folder.mkdir()
-        async with live_town(spec, folder, FAST, profile=profile) as town:
-            await (everything_off if profile else everything_on)(town)
+        async with live_running_cluster(spec, folder, FAST, profile=profile) as cluster:
+            await (everything_off if profile else everything_on)(cluster)

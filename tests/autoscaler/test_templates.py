@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
+
+import pytest
 
 from bayplan.autoscaler.cloudstate.reader import NodeGroupInfo
 from bayplan.autoscaler.clusterstate.readiness import NodeReadiness, NodeState, ReadinessCriteria
 from bayplan.autoscaler.options import AutoscalerOptions
+from bayplan.autoscaler.scaleup.orchestrator import decide
 from bayplan.autoscaler.templates import (
     TEMPLATE_NODE,
     UNKNOWN,
@@ -15,8 +19,10 @@ from bayplan.autoscaler.templates import (
     TemplateNodeInfoProvider,
 )
 from bayplan.fit import Snapshot
-from bayplan.kube.meta import Condition, KubeObject
+from bayplan.kube.labels import INSTANCE_TYPE
+from bayplan.kube.meta import Condition, KubeObject, LabelSelector
 from bayplan.kube.nodes import Node
+from bayplan.kube.storage import CSINode
 from bayplan.kube.times import timestamp
 from bayplan.kube.workloads import DaemonSet
 from bayplan.nodegroups import (
@@ -27,8 +33,17 @@ from bayplan.nodegroups import (
     template_of,
 )
 from bayplan.nodegroups.templates import csi_limits
-from tests.autoscaler.cluster_views import DISK, NOW
-from tests.builders import make_csinode, make_daemon_set, make_node, make_pod
+from tests.autoscaler.cluster_views import DISK, NOW, FewestNodes, view
+from tests.builders import (
+    make_capacity,
+    make_csidriver,
+    make_csinode,
+    make_daemon_set,
+    make_node,
+    make_pod,
+    make_pvc,
+    make_storage_class,
+)
 
 FILES = "files.csi.example.com"
 LONG_AGO = NOW - timedelta(hours=1)
@@ -41,7 +56,7 @@ def ready_node(name: str = "n", since: datetime = LONG_AGO) -> Node:
     return node
 
 
-def said(limits: str | None = f"{DISK}=8", **labels: str) -> TemplateNodeInfo:
+def cloud_template(limits: str | None = f"{DISK}=8", **labels: str) -> TemplateNodeInfo:
     """What the cloud says of the next node."""
     node = make_node("said").labels(labels)
     return template_of(
@@ -60,6 +75,7 @@ class Case:
         self.templates = TemplateNodeInfoProvider(AutoscalerOptions(startup_taint=("booting",)))
         self.snapshot = Snapshot(objects)
         self.drivers = drivers
+        self.now = NOW
         self.members = [
             (obj.name, NodeState(obj, "g", NodeReadiness.READY, ready_since=LONG_AGO))
             for obj in objects
@@ -67,7 +83,9 @@ class Case:
         ]
 
     def scene(self, *daemon_sets: DaemonSet) -> TemplateContext:
-        return TemplateContext(self.snapshot, NOW, daemon_sets, self.drivers)
+        return TemplateContext(
+            self.snapshot, self.now, daemon_sets, self.drivers, frozenset(self.drivers)
+        )
 
     def view(
         self, template: TemplateNodeInfo | None = None, *daemon_sets: DaemonSet
@@ -84,18 +102,18 @@ def limits(view: NodeGroupView) -> dict[str, int | None]:
 
 
 def test_a_node_that_has_been_ready_for_a_while_is_copied() -> None:
-    made = Case(ready_node(), make_csinode("n").driver(DISK, 5).obj()).view(said())
+    made = Case(ready_node(), make_csinode("n").driver(DISK, 5).obj()).view(cloud_template())
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "workers"
     assert made.template.node.metadata.labels[TEMPLATE_NODE] == "true"
     assert made.template.group == "g"
-    assert limits(made) == {DISK: 5}
+    assert limits(made) == {DISK: 8}
 
 
 def test_a_node_that_is_only_just_ready_is_not_copied_yet() -> None:
     case = Case(ready_node(), make_csinode("n").driver(DISK, 9).obj())
     case.members[0][1].ready_since = NOW - timedelta(seconds=59)
-    made = case.view(said(pool="said"))
+    made = case.view(cloud_template(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "said"
     assert limits(made) == {DISK: 8}
@@ -111,13 +129,13 @@ def test_the_youngest_of_several_is_copied() -> None:
 
 def test_what_the_last_node_was_like_is_remembered() -> None:
     case = Case(ready_node())
-    case.view(said(pool="said"))
+    case.view(cloud_template(pool="said"))
     case.members = []
-    made = case.view(said(pool="said"))
+    made = case.view(cloud_template(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "workers"
     case.templates.forget_others(())
-    made = case.view(said(pool="said"))
+    made = case.view(cloud_template(pool="said"))
     assert made.template is not None
     assert made.template.node.metadata.labels["pool"] == "said"
 
@@ -151,15 +169,95 @@ def test_daemons_are_those_of_the_node_and_those_that_would_come() -> None:
     assert [owner.name for owner in owners if owner] == ["agent", "logs"]
 
 
-def test_a_driver_that_reports_less_than_was_promised_is_believed_at_once() -> None:
-    case = Case(ready_node(), make_csinode("n").driver(DISK, 3).obj())
-    case.members[0][1].ready_since = NOW
-    assert limits(case.view(said())) == {DISK: 3}
-    assert limits(case.view(said(f"{DISK}=2"))) == {DISK: 2}
+def group_of(*reported: int | None, absent: int = 0) -> Case:
+    """A group whose nodes report these limits, the youngest last, after some without the driver."""
+    names = [f"n{number}" for number in range(absent + len(reported))]
+    csinodes = [
+        make_csinode(name).driver(DISK, limit).obj()
+        for name, limit in zip(names[absent:], reported, strict=True)
+    ]
+    case = Case(*map(ready_node, names), *csinodes)
+    for number, (_, member) in enumerate(case.members):
+        member.ready_since = LONG_AGO + timedelta(minutes=number)
+    return case
+
+
+def test_one_node_that_reports_no_slots_does_not_change_the_limit_of_new_nodes() -> None:
+    made = group_of(8, 8, 0).view()
+    assert limits(made) == {DISK: 8}
+    (outlier,) = made.outliers
+    assert (outlier.node, outlier.driver, outlier.reported) == ("n2", DISK, "limit 0")
+
+
+def test_a_declared_limit_stands_against_one_node_that_reports_less() -> None:
+    assert limits(group_of(8, 8, 1).view(cloud_template())) == {DISK: 8}
+    assert limits(group_of(1).view(cloud_template())) == {DISK: 8}
+
+
+def test_a_declared_limit_that_all_nodes_contradict_is_corrected_and_reported() -> None:
+    made = group_of(3, 3, 2).view(cloud_template())
+    assert limits(made) == {DISK: 3}
+    assert "declared with limit 8" in made.problems[0]
+
+
+def test_a_declared_limit_below_what_nodes_report_stands() -> None:
+    made = group_of(8, 8).view(cloud_template(f"{DISK}=2"))
+    assert (limits(made), made.problems) == ({DISK: 2}, ())
+
+
+def test_a_computed_limit_gives_way_to_what_most_nodes_report() -> None:
+    computed = replace(cloud_template(), estimated=frozenset({DISK}))
+    assert limits(group_of(5, 5, 1).view(computed)) == {DISK: 5}
+    assert limits(group_of(5).view(computed)) == {DISK: 5}
+    assert limits(Case().view(computed)) == {DISK: 8}
+
+
+def test_a_driver_that_the_youngest_node_has_lost_is_still_expected() -> None:
+    case = group_of(8, 8, 8)
+    case.snapshot.delete(CSINode, "n2")
+    made = case.view()
+    assert limits(made) == {DISK: 8}
+    assert [(one.node, one.reported) for one in made.outliers] == [("n2", "absent")]
+
+
+def test_a_driver_that_few_nodes_have_is_not_expected() -> None:
+    made = group_of(8, absent=2).view()
+    assert limits(made) == {}
+    assert not made.outliers
+
+
+def test_what_the_last_node_reported_expires() -> None:
+    case = group_of(0)
+    assert limits(case.view(cloud_template(None))) == {DISK: 0}
+    case.members = []
+    assert limits(case.view(cloud_template(None))) == {DISK: 0}
+    assert limits(case.view(cloud_template())) == {DISK: 8}
+    case.now += timedelta(hours=1)
+    made = case.view(cloud_template(None))
+    assert limits(made) == {DISK: None}
+    assert made.problems == (UNKNOWN,)
+
+
+def test_one_tainted_node_does_not_taint_new_nodes() -> None:
+    case = Case(ready_node("a"), ready_node("b"), make_node("c").taint("repair").obj())
+    case.members[2][1].ready_since = NOW - timedelta(minutes=2)
+    made = case.view()
+    assert made.template is not None
+    assert [taint.key for taint in made.template.node.spec.taints] == ["dedicated"]
+
+
+def test_limits_of_other_instance_types_do_not_count() -> None:
+    nodes = [ready_node(name) for name in ("a", "b", "c")]
+    for node, kind in zip(nodes, ("large", "large", "small"), strict=True):
+        node.metadata.labels[INSTANCE_TYPE] = kind
+    counts = {"a": 24, "b": 24, "c": 8}
+    made = Case(*nodes, *(make_csinode(n).driver(DISK, c).obj() for n, c in counts.items())).view()
+    assert limits(made) == {DISK: 24}
+    assert not made.outliers
 
 
 def test_zero_is_zero_and_what_cannot_be_read_is_absent_and_said() -> None:
-    made = Case().view(said(f"{DISK}=0,{FILES}=many"))
+    made = Case().view(cloud_template(f"{DISK}=0,{FILES}=many"))
     assert limits(made) == {DISK: 0}
     assert len(made.problems) == 1
     assert FILES in made.problems[0]
@@ -167,23 +265,48 @@ def test_zero_is_zero_and_what_cannot_be_read_is_absent_and_said() -> None:
 
 def test_where_nobody_says_anything_the_clusters_drivers_are_hoped_for() -> None:
     case = Case(drivers=(DISK,))
-    made = case.view(said(None))
+    made = case.view(cloud_template(None))
     assert limits(made) == {DISK: None}
     assert made.problems == (UNKNOWN,)
-    promise = case.readiness_criteria(said(None))
-    assert (promise.drivers, promise.optional_drivers) == ({}, frozenset({DISK}))
+    promise = case.readiness_criteria(cloud_template(None))
+    assert (promise.drivers, promise.optional_drivers) == (frozenset(), frozenset({DISK}))
 
 
 def test_what_is_declared_is_promised_and_what_all_old_nodes_have() -> None:
     first = make_csinode("a").driver(FILES).driver("odd.csi.example.com", 1).obj()
     second = make_csinode("b").driver(FILES).obj()
     case = Case(ready_node("a"), ready_node("b"), first, second, drivers=("never.example.com",))
-    promise = case.readiness_criteria(said())
-    assert promise.drivers == {DISK: True, FILES: False}
-    assert not promise.optional_drivers
+    promise = case.readiness_criteria(cloud_template())
+    assert promise.drivers == {DISK, FILES}
+    assert promise.optional_drivers == {"odd.csi.example.com"}
 
 
 def test_nodes_that_are_young_promise_nothing() -> None:
     young = ready_node("a", NOW - timedelta(minutes=9))
     case = Case(young, make_csinode("a").driver(FILES, 4).obj())
-    assert case.readiness_criteria(said()).drivers == {DISK: True}
+    assert case.readiness_criteria(cloud_template()).drivers == {DISK}
+
+
+def local_storage(capacity: str | None) -> Snapshot:
+    """A cluster with storage on nodes themselves, and what new nodes are declared to have."""
+    objects: list[KubeObject] = [
+        make_csidriver(DISK).storage_capacity().obj(),
+        make_storage_class("local", DISK).waits().obj(),
+        make_pvc("data").storage_class("local").size("100Gi").obj(),
+    ]
+    if capacity is not None:
+        selector = LabelSelector(match_labels={TEMPLATE_NODE: "true"})
+        declared = make_capacity("new", "local").capacity(capacity).topology(selector)
+        objects.append(declared.obj())
+    return Snapshot(objects)
+
+
+@pytest.mark.parametrize(("capacity", "nodes"), [(None, 0), ("50Gi", 0), ("500Gi", 1)])
+def test_storage_of_one_node_is_added_if_new_nodes_are_declared_to_have_it(
+    capacity: str | None, nodes: int
+) -> None:
+    case = Case()
+    case.snapshot = local_storage(capacity)
+    pods = [make_pod("p").claim("data").obj()]
+    found = decide(view(case.snapshot, pods, case.view(cloud_template())), FewestNodes())
+    assert sum(one.nodes for one in found.new_nodes) == nodes

@@ -15,13 +15,13 @@ from tests.builders.devices import (
 )
 from tests.builders.nodes import NodeBuilder, make_node
 from tests.builders.pods import PodBuilder, make_pod
-from tests.builders.queueing import (
+from tests.builders.queues import (
     PodGroupBuilder,
     QueueBuilder,
     make_pod_group,
     make_queue,
 )
-from tests.builders.selecting import (
+from tests.builders.selectors import (
     LabelOperator,
     NodeOperator,
     expression,

@@ -25,7 +25,7 @@ from bayplan.kube.pods import (
 )
 from tests.builders.base import DEFAULT
 from tests.builders.pod_volumes import PodVolumes
-from tests.builders.selecting import selector
+from tests.builders.selectors import selector
 
 
 class PodBuilder(PodVolumes):

@@ -22,7 +22,7 @@ from bayplan.kube.storage import (
 )
 from bayplan.kube.volumes import AwsElasticBlockStore, CsiVolumeSource, GcePersistentDisk
 from tests.builders.base import DEFAULT, ZONE, Builder
-from tests.builders.selecting import node_term
+from tests.builders.selectors import node_term
 
 
 class PVBuilder(Builder[PersistentVolume]):

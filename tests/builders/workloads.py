@@ -21,7 +21,7 @@ from bayplan.kube.workloads import (
     StatefulSet,
 )
 from tests.builders.base import DEFAULT, Builder
-from tests.builders.selecting import selector
+from tests.builders.selectors import selector
 
 
 class PDBBuilder(Builder[PodDisruptionBudget]):

@@ -22,7 +22,7 @@ from bayplan.lab import LiveLab
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, serve
 from tests.cli.commands import Command, command
 from tests.patience import PATIENCE
-from tests.scheduler.running import pod
+from tests.scheduler.running_scheduler import pod
 
 pytestmark = pytest.mark.whole
 
@@ -92,8 +92,10 @@ async def test_it_buys_serves_its_plans_and_gives_its_lease_back(
         assert status == 200
         scale_ups = [one for plan in plans for one in plan["scale_ups"]]
         assert [one["group"] for one in scale_ups] == ["g"] * len(scale_ups)
-        _, metrics = await fetched(f"{url}/metrics")
-        assert "cluster_autoscaler_scaled_up_nodes_total 2.0" in metrics
+        async with asyncio.timeout(PATIENCE):
+            # Nodes come before the loop that has added them ends.
+            while "scaled_up_nodes_total 2.0" not in (await fetched(f"{url}/metrics"))[1]:
+                continue
         assert await fetched(f"{url}/readyz") == (200, "ok")
         assert await it.end() == 0
         lease = await client.get(LEASES, "kube-system", "cluster-autoscaler")

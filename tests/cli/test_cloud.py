@@ -52,7 +52,7 @@ def up(folder: Path, *options: str, end: int = signal.SIGINT) -> Iterator[dict[s
             yield dict(line.split("=", 1) for line in said)
         finally:
             process.send_signal(end)
-            assert process.wait(30) in (0, -signal.SIGKILL)
+            assert process.wait(PATIENCE) in (0, -signal.SIGKILL)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def said(*command: str, path: str = "") -> str:
+def stdout_of(*command: str, path: str = "") -> str:
     """What a command writes to its standard output."""
     environment = os.environ | ({"PATH": path} if path else {})
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
@@ -32,7 +32,7 @@ def said(*command: str, path: str = "") -> str:
 
 
 def bayplan(*words: str) -> str:
-    return said(sys.executable, "-m", "bayplan", *words)
+    return stdout_of(sys.executable, "-m", "bayplan", *words)
 
 
 @pytest.mark.skipif(BASH is None, reason="bash is not installed")
@@ -79,7 +79,10 @@ def test_kubectl_finds_its_plugin_and_completes_it(tmp_path: Path) -> None:
         program.write_text(f"#!{sys.executable}\n{code}")
         program.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    assert said("kubectl", "bayplan", "plan", "--help", path=path).startswith(
+    assert stdout_of("kubectl", "bayplan", "plan", "--help", path=path).startswith(
         "Usage: kubectl bayplan plan"
     )
-    assert said("kubectl", "__complete", "bayplan", "vol", path=path).split() == ["volumes", ":0"]
+    assert stdout_of("kubectl", "__complete", "bayplan", "vol", path=path).split() == [
+        "volumes",
+        ":0",
+    ]

@@ -37,7 +37,7 @@ Captured = pytest.CaptureFixture[str]
 
 
 @dataclass
-class Watched:
+class TerminalCommand:
     """A command on a terminal of its own."""
 
     process: subprocess.Popen[bytes]
@@ -68,7 +68,7 @@ class Watched:
 @contextmanager
 def on_terminal(
     *arguments: str, folder: Path, size: tuple[int, int] = (80, 24)
-) -> Iterator[Watched]:
+) -> Iterator[TerminalCommand]:
     """The demo on a terminal of so many columns and lines; what it makes goes into the folder."""
     ours, theirs = pty.openpty()
     columns, lines = size
@@ -84,7 +84,7 @@ def on_terminal(
     )
     os.close(theirs)
     try:
-        yield Watched(process, ours)
+        yield TerminalCommand(process, ours)
     finally:
         process.kill()
         process.wait(timeout=PATIENCE)

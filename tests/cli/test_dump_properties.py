@@ -28,7 +28,7 @@ from bayplan.reports.explain import explanation_data
 from bayplan.reports.judgement import RulesComparison
 from bayplan.reports.pending import EquivalentPods, explain_pods
 from tests.builders import make_node, make_pod_group, make_queue
-from tests.fit.worlds import random_object, random_pod
+from tests.fit.random_clusters import random_object, random_pod
 
 pytestmark = pytest.mark.whole
 
@@ -50,7 +50,7 @@ WORD = re.compile(r"[A-Za-z0-9]+")
 SECRET = "plantedsecret"
 
 
-def world(seed: int) -> list[KubeObject]:
+def random_cluster(seed: int) -> list[KubeObject]:
     """A random cluster of objects that are each there once; pods came one after another."""
     rng = random.Random(seed)
     drawn: list[KubeObject] = [make_node("n0").capacity(cpu="4", memory="8Gi", pods=10).obj()]
@@ -103,7 +103,7 @@ def sorted_all(value: Any) -> Any:
 @example(700108)  # a pod leaves a node that is gone
 @example(100881)  # whether a pending pod fits rests on where another goes
 def test_a_dump_answers_as_the_cluster_does_and_under_other_names_alike(seed: int) -> None:
-    objects = world(seed)
+    objects = random_cluster(seed)
     with tempfile.TemporaryDirectory() as folder:
         whole, plain, hidden = (Path(folder, f"{one}.json") for one in ("whole", "plain", "hidden"))
         items = b",".join(encode(one) for one in objects)

@@ -188,6 +188,14 @@ def test_json_has_the_documented_shape(capsys: Captured) -> None:
     ]
 
 
+def test_a_risk_that_was_renamed_has_both_names(capsys: Captured) -> None:
+    example("shop/ledger-15", "-o", "json")
+    found = json.loads(capsys.readouterr().out)["explanations"]
+    risks = [step["risks"] for one in found for fix in one["fixes"] for step in fix["steps"]]
+    assert any("needs-manual-steps" in one for one in risks)
+    assert all(("needs-manual-steps" in one) == ("needs-hands" in one) for one in risks)
+
+
 def test_yaml_says_the_same_as_json(capsys: Captured) -> None:
     example("shop/web-5d8f7c-f", "-o", "json")
     as_json = json.loads(capsys.readouterr().out)

@@ -83,14 +83,14 @@ def team(tmp_path: Path) -> str:
     )
 
 
-def told(capsys: Captured, source: str, *arguments: str) -> dict[str, dict[str, Any]]:
+def queues_json(capsys: Captured, source: str, *arguments: str) -> dict[str, dict[str, Any]]:
     assert run(["queues", "-f", source, "-o", "json", *arguments]) == 0
     found = json.loads(capsys.readouterr().out)
     return {one["name"]: one for one in found["queues"]}
 
 
 def test_every_queue_says_what_it_has(team: str, capsys: Captured) -> None:
-    found = told(capsys, team)
+    found = queues_json(capsys, team)
     assert list(found) == ["root", "default", "team", "speech", "vision"]
     vision = found["vision"]
     assert (vision["parent"], vision["state"], vision["quota"]) == ("team", "Open", {"cpu": "6"})
@@ -102,7 +102,7 @@ def test_every_queue_says_what_it_has(team: str, capsys: Captured) -> None:
 
 
 def test_every_group_that_waits_says_where_and_for_what(team: str, capsys: Captured) -> None:
-    waiting = {one["group"]: one for one in told(capsys, team)["vision"]["waiting"]}
+    waiting = {one["group"]: one for one in queues_json(capsys, team)["vision"]["waiting"]}
     first, large, small = waiting.values()
     assert (first["position"], first["reason"], first["waitsFor"]) == (
         1,
@@ -121,13 +121,13 @@ def test_who_has_room_takes_it_before_the_next_is_asked(tmp_path: Path, capsys: 
     pods = [gated(member(f"{name}-0", name, "3")) for name in names]
     groups = [group(name, age, queue="q", minMember=1) for age, name in enumerate(names)]
     source = dump(tmp_path, queue("q", capability={"cpu": "4"}), *groups, *pods)
-    one, two = told(capsys, source)["q"]["waiting"]
+    one, two = queues_json(capsys, source)["q"]["waiting"]
     assert (one["reason"], one["waitsFor"]) == (None, "its queue has quota for it")
     assert two["waitsFor"] == "queue q has 1 cpu left of its quota, and 3 cpu is asked for"
 
 
 def test_nobody_overtakes_in_a_strict_queue(team: str, capsys: Captured) -> None:
-    first, second = told(capsys, team)["speech"]["waiting"]
+    first, second = queues_json(capsys, team)["speech"]["waiting"]
     assert first["reason"] == "QuotaExceeded"
     assert second["reason"] == "WaitsForEarlierGroup"
     assert second["waitsFor"] == "group default/first comes first in queue speech"
@@ -190,7 +190,7 @@ def test_a_long_queue_is_shown_in_part(tmp_path: Path, capsys: Captured) -> None
 
 def test_a_limit_of_nothing_is_shown(tmp_path: Path, capsys: Captured) -> None:
     source = dump(tmp_path, queue("q", capability={"nvidia.com/gpu": "0"}))
-    assert told(capsys, source)["q"]["quota"] == {"nvidia.com/gpu": "0"}
+    assert queues_json(capsys, source)["q"]["quota"] == {"nvidia.com/gpu": "0"}
 
 
 def test_problems_of_queues_are_told(tmp_path: Path, capsys: Captured) -> None:
@@ -203,13 +203,13 @@ def test_shares_by_weight_are_of_the_nodes(tmp_path: Path, capsys: Captured) -> 
     objects = [queue("a", weight=1), queue("b", weight=3)]
     pods = [in_queue(f"{name}-{n}", name, "2") for name in "ab" for n in range(8)]
     source = dump(tmp_path, node(cpu="8"), *objects, *pods)
-    found = told(capsys, source, "--queue-policy", "proportion")
+    found = queues_json(capsys, source, "--queue-policy", "proportion")
     assert (found["a"]["deserved"]["cpu"], found["b"]["deserved"]["cpu"]) == ("2", "6")
 
 
 def test_only_pods_of_a_scheduler_are_counted_if_it_is_named(team: str, capsys: Captured) -> None:
-    assert told(capsys, team, "--scheduler-name", "other")["vision"]["allocated"] == {}
-    assert told(capsys, team, "--scheduler-name", "bayplan")["vision"]["allocated"]
+    assert queues_json(capsys, team, "--scheduler-name", "other")["vision"]["allocated"] == {}
+    assert queues_json(capsys, team, "--scheduler-name", "bayplan")["vision"]["allocated"]
 
 
 def test_a_dump_without_queues_is_bad_input(tmp_path: Path, capsys: Captured) -> None:

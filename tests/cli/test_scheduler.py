@@ -18,7 +18,7 @@ from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from bayplan.kube.pods import Pod
 from tests.cli.commands import Command, command
-from tests.scheduler.running import node, pod
+from tests.scheduler.running_scheduler import node, pod
 
 pytestmark = pytest.mark.whole
 

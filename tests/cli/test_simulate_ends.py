@@ -40,7 +40,8 @@ def test_no_process_is_left(number: signal.Signals, tmp_path: Path) -> None:
 def _wait_for_workers(pid: int) -> None:
     """Until both runs are being made."""
     children = Path(f"/proc/{pid}/task/{pid}/children")
-    for _ in range(600):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         if sum(_is_at_work(child) for child in children.read_text().split()) == 2:
             return
         time.sleep(0.1)

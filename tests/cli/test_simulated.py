@@ -24,16 +24,23 @@ from bayplan.lab.daemons import SCHEDULER_NAMES, LabDaemons, parse_daemon_names,
 from bayplan.observe import follow
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from tests.embedded.simulation.worlds import CLUSTER, World, claim, pod, workload, world
+from tests.embedded.simulation.virtual_clusters import (
+    CLUSTER,
+    VirtualCluster,
+    claim,
+    pod,
+    virtual_cluster,
+    workload,
+)
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 
 
 @asynccontextmanager
-async def placed(text: str = CLUSTER) -> AsyncIterator[World]:
+async def placed(text: str = CLUSTER) -> AsyncIterator[VirtualCluster]:
     """A cluster whose pods are placed by the scheduler."""
     daemon = SchedulerDaemon(default_settings(SCHEDULER_NAMES))
-    async with world(text, daemons=[daemon.lead]) as w:
+    async with virtual_cluster(text, daemons=[daemon.lead]) as w:
         yield w
 
 
@@ -94,14 +101,14 @@ async def test_the_live_table_shows_nodes_volumes_and_who_waits_for_what() -> No
 
 
 async def test_the_live_table_says_what_boots_and_when_it_is_there() -> None:
-    async with world(settle=1) as w:
+    async with virtual_cluster(settle=1) as w:
         shown = _text(cluster_table(summarize(w.simulation), _silent))
         assert "0/0 nodes ready · 2 booting" in shown
         assert re.search(r"workers \(2\) +booting, ready in \d\ds to \d\ds", shown)
 
 
 async def test_the_live_table_says_what_could_not_be_bought() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="stock-out")
         w.simulation.cloud.increase("workers", 1)
         await w.forward(10)
@@ -111,7 +118,7 @@ async def test_the_live_table_says_what_could_not_be_bought() -> None:
 
 
 async def test_pods_that_nobody_schedules_are_told_with_what_helps() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(workload("Deployment", "web", replicas=3), pod("mine", schedulerName="own"))
         await w.forward(1)
         assert "scheduler, and none" not in _text(cluster_table(summarize(w.simulation), _silent))
@@ -124,7 +131,7 @@ async def test_pods_that_nobody_schedules_are_told_with_what_helps() -> None:
 
 
 async def test_pods_that_are_stuck_on_their_node_are_told_with_the_reason() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="attach-fails")
         await w.create(claim("c"), pod("p", claims=("c",)), pod("q", claims=("missing",)))
         await w.bind("p", "workers-1")
@@ -151,7 +158,7 @@ async def test_pods_that_cannot_go_are_told_with_the_reason() -> None:
 
 
 async def test_a_cordoned_node_is_told() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.edit(
             NODES, "workers-2", lambda obj: {**obj, "spec": {**obj["spec"], "unschedulable": True}}
         )
@@ -163,7 +170,7 @@ async def test_a_cordoned_node_is_told() -> None:
 
 async def test_whatever_happens_fits_on_one_screen() -> None:
     text = CLUSTER.replace("count: 2", "count: 30").replace("max: 5", "max: 50")
-    async with world(text) as w:
+    async with virtual_cluster(text) as w:
         w.inject(kind="attach-fails")
         w.inject("other", kind="node-dies", node="workers-7")
         for number in range(12):
@@ -184,7 +191,7 @@ async def test_whatever_happens_fits_on_one_screen() -> None:
 
 async def test_many_nodes_and_pods_are_cut_short() -> None:
     text = CLUSTER.replace("count: 2", "count: 30").replace("max: 5", "max: 50")
-    async with world(text) as w:
+    async with virtual_cluster(text) as w:
         await w.create(*(pod(f"p{number}") for number in range(20)))
         await w.forward(1)
         shown = _text(cluster_table(summarize(w.simulation), lambda _: "nobody places it"))
@@ -205,7 +212,7 @@ async def test_the_report_says_what_a_run_came_to() -> None:
 
 
 async def test_what_came_from_the_cluster_cannot_steer_the_terminal() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         key = next(iter(w.view.store.list(NODES))).key
         waiting = UnboundPod(key, "\x1b[2J")
         summary = summarize(w.simulation)

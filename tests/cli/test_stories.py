@@ -15,7 +15,7 @@ from bayplan.embedded.simulation.report import summarize
 from bayplan.kube.volcano import Queue
 from bayplan.lab import VirtualLab
 from bayplan.lab.daemons import LabDaemons, prepare_daemons
-from tests.embedded.simulation.worlds import World
+from tests.embedded.simulation.virtual_clusters import VirtualCluster
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 CREW = LabDaemons(frozenset({"scheduler", "queues"}))
@@ -23,13 +23,13 @@ STORIES = Path(__file__).parents[2] / "examples" / "stories"
 
 
 @asynccontextmanager
-async def story(number: int, minutes: float) -> AsyncIterator[World]:
+async def story(number: int, minutes: float) -> AsyncIterator[VirtualCluster]:
     """A story's cluster after some minutes."""
     (path,) = STORIES.glob(f"{number}-*.yaml")
     aboard = prepare_daemons(CREW, read_cluster(path), lambda: run.simulation.provider)
     run = VirtualLab(aboard.spec, aboard.daemons, webhooks=aboard.webhooks)
     async with run:
-        w = World(run)
+        w = VirtualCluster(run)
         await w.forward(minutes * 60)
         yield w
         assert run.simulation.engine.failures == 0

@@ -36,7 +36,7 @@ nodeGroups:
 """
 
 
-class Cluster:
+class UpProcess:
     """A running `bayplan up`."""
 
     def __init__(self, process: asyncio.subprocess.Process, kubeconfig: str) -> None:
@@ -84,7 +84,7 @@ class Cluster:
 
 
 @asynccontextmanager
-async def up(folder: Path, *options: str, text: str = CLUSTER) -> AsyncIterator[Cluster]:
+async def up(folder: Path, *options: str, text: str = CLUSTER) -> AsyncIterator[UpProcess]:
     """Start it, and end it by Ctrl-C."""
     file = folder / "cluster.yaml"
     file.write_text(text)
@@ -96,7 +96,7 @@ async def up(folder: Path, *options: str, text: str = CLUSTER) -> AsyncIterator[
     try:
         assert process.stdout is not None
         lines = [await asyncio.wait_for(process.stdout.readline(), PATIENCE) for _ in range(2)]
-        yield Cluster(process, lines[1].decode().strip().removeprefix("export KUBECONFIG="))
+        yield UpProcess(process, lines[1].decode().strip().removeprefix("export KUBECONFIG="))
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGINT)

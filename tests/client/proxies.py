@@ -1,4 +1,4 @@
-"""A TCP proxy that misbehaves when told to: real connections, cut for real."""
+"""A TCP proxy that misbehaves on request: real connections, cut for real."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayplan.client import Access
 
 
 class RudeProxy:
-    """Passes bytes between a client and an API server until it is told to be rude."""
+    """Passes bytes between a client and an API server until a test has it misbehave."""
 
     def __init__(self, access: Access) -> None:
         parts = urlsplit(access.server)

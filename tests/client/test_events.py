@@ -151,7 +151,7 @@ def test_every_repetition_is_counted_in_the_end(plan: list[tuple[str, float]]) -
     for name, pause in plan:
         now += pause
         written += write_due(tally, now)
-        if tally.count((name,), now) is None:
+        if tally.count((name,), now, "") is None:
             firsts += 1
             tally.add(RecordedSeries((name,), "here", name, last=now))
     written += write_due(tally, now + SERIES_SECONDS + 1)

@@ -56,7 +56,7 @@ def test_lives_have_no_gaps_however_lists_and_watches_alternate(
     plan: list[tuple[str, str]],
 ) -> None:
     history, store = History(), InformerCache[Untyped]()
-    told: list[Change[Untyped]] = []
+    received: list[Change[Untyped]] = []
     seen = 0
     for step, name in plan:
         if step == "touch":
@@ -64,22 +64,22 @@ def test_lives_have_no_gaps_however_lists_and_watches_alternate(
         elif step == "delete":
             history.delete(name)
         elif step == "list":
-            told += store.replace({key_of(one): one for one in history.there.values()})
+            received += store.replace({key_of(one): one for one in history.there.values()})
             seen = len(history.events)
         else:
             # A repeated event is what a server that resumes generously would send.
             for event in history.events[seen if step == "watch" else max(0, seen - 1) :]:
-                told += store.apply(event)
+                received += store.apply(event)
             seen = len(history.events)
-    told += store.replace({key_of(one): one for one in history.there.values()})
+    received += store.replace({key_of(one): one for one in history.there.values()})
     assert dict(store) == {f"here/{name}": item for name, item in history.there.items()}
-    assert fold(told) == dict(store)
+    assert fold(received) == dict(store)
 
 
-def fold(told: list[Change[Untyped]]) -> dict[str, Untyped]:
+def fold(received: list[Change[Untyped]]) -> dict[str, Untyped]:
     """What somebody knows who only listened, and how they would notice a gap."""
     known: dict[str, Untyped] = {}
-    for change in told:
+    for change in received:
         assert (change.key in known) == (change.type != "added")
         if change.type != "added":
             assert change.old is known[change.key]

@@ -96,8 +96,10 @@ async def test_what_is_there_and_what_happens_is_told_in_order(
             await client.create(config_map(namespace, "new"))
             await set_number(client, namespace, "new", 1)
             await client.delete(CONFIG_MAPS, namespace, "new")
-            told = [(c.type, name_of(c.object)) for c in [await anext(changes) for _ in range(4)]]
-    assert told == [("added", "old"), ("added", "new"), ("updated", "new"), ("deleted", "new")]
+            received = [
+                (c.type, name_of(c.object)) for c in [await anext(changes) for _ in range(4)]
+            ]
+    assert received == [("added", "old"), ("added", "new"), ("updated", "new"), ("deleted", "new")]
     assert list(informer.objects) == [f"{namespace}/old"]
 
 
@@ -224,13 +226,13 @@ async def test_a_slow_listener_slows_the_informer_and_misses_nothing(
         with informer.subscribe(bound=2) as slow:
             for n in range(12):
                 await client.create(config_map(namespace, f"m{n:02}", n))
-            told = []
+            received = []
             async for change in slow:
                 assert slow.waiting <= 2
-                told.append(number(change.object))
-                if len(told) == 12:
+                received.append(number(change.object))
+                if len(received) == 12:
                     break
-    assert told == list(range(12))
+    assert received == list(range(12))
 
 
 async def test_a_listener_that_joins_in_the_middle_of_a_list_hears_everything_once(
@@ -241,13 +243,13 @@ async def test_a_listener_that_joins_in_the_middle_of_a_list_hears_everything_on
     informer = Informer(client, CONFIG_MAPS, ours(namespace))
     with informer.subscribe(bound=1) as slow:
         async with running(informer):
-            told = [number((await anext(slow)).object)]
+            received = [number((await anext(slow)).object)]
             with informer.subscribe() as late:
-                told += [number((await anext(slow)).object) for _ in range(3)]
+                received += [number((await anext(slow)).object) for _ in range(3)]
                 await informer.synced.wait()
                 await client.create(config_map(namespace, "last", 9))
                 heard = [number((await anext(late)).object) for _ in range(5)]
-    assert told == [0, 1, 2, 3]
+    assert received == [0, 1, 2, 3]
     assert heard == [0, 1, 2, 3, 9]
 
 

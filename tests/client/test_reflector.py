@@ -35,28 +35,28 @@ GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"
 NO_STREAMING = refusal(422, "Invalid", "sendInitialEvents is forbidden")
 
 
-class Followed:
-    """An informer of a scripted server, under virtual time, and what it told."""
+class InformerFixture:
+    """An informer of a scripted server, under virtual time, and what it published."""
 
     def __init__(self, server: Scripted, informer: Informer[T], clock: VirtualClock) -> None:
         self.server = server
         self.clock = clock
         self.informer = informer
-        self.told: list[tuple[str, str, str]] = []
+        self.published: list[tuple[str, str, str]] = []
         self.news = server.news
         informer.on_change(self._note)  # type: ignore[arg-type]
 
     def _note(self, change: Change[Untyped]) -> None:
         newest = change.object
-        self.told.append((change.type, name_of(newest), version_of(newest)))
+        self.published.append((change.type, name_of(newest), version_of(newest)))
         self.news.set()
 
-    async def until_told(self, count: int) -> None:
-        """Let time pass until that much has been told."""
-        await self.until(lambda: len(self.told) >= count)
+    async def until_published(self, count: int) -> None:
+        """Let time pass until so many changes are published."""
+        await self.until(lambda: len(self.published) >= count)
 
     async def until(self, done: Callable[[], bool]) -> None:
-        """Let time pass until something that is told or asked makes that so."""
+        """Let time pass until a change or a request makes that so."""
         while not done():
             self.news.clear()
             waits = [asyncio.ensure_future(it) for it in (self.news.wait(), self._asleep())]
@@ -77,10 +77,10 @@ class Followed:
 async def following(
     server: Scripted,
     resource: Resource[T] | type[T] = CONFIG_MAPS,  # type: ignore[assignment]
-) -> AsyncIterator[Followed]:
+) -> AsyncIterator[InformerFixture]:
     clock = VirtualClock()
     async with server, Client(server.access, clock=clock, rng=Random(1)) as client:
-        followed = Followed(server, Informer(client, resource), clock)
+        followed = InformerFixture(server, Informer(client, resource), clock)
         task = asyncio.ensure_future(followed.informer.run())
         try:
             yield followed
@@ -103,7 +103,7 @@ async def test_a_streaming_list_is_preferred_and_followed_on_the_same_stream() -
         with it.informer.subscribe() as changes:
             for _ in range(3):
                 await anext(changes)
-        assert it.told == [("added", "a", "1"), ("added", "b", "2"), ("updated", "a", "3")]
+        assert it.published == [("added", "a", "1"), ("added", "b", "2"), ("updated", "a", "3")]
         assert it.queries("sendInitialEvents") == ["true"]
         assert it.queries("resourceVersionMatch") == ["NotOlderThan"]
         assert it.queries("allowWatchBookmarks") == ["true"]
@@ -117,8 +117,8 @@ async def test_a_server_without_streaming_lists_is_asked_in_pages() -> None:
         stream(event("DELETED", A1), hold=asyncio.Event()),
     )
     async with following(server) as it:
-        await it.until_told(3)
-        assert it.told == [("added", "a", "1"), ("added", "b", "2"), ("deleted", "a", "1")]
+        await it.until_published(3)
+        assert it.published == [("added", "a", "1"), ("added", "b", "2"), ("deleted", "a", "1")]
         assert it.queries("continue") == [None, None, "token", None]
         assert it.queries("resourceVersion")[-1] == "2"
 
@@ -131,7 +131,7 @@ async def test_a_server_that_ignores_the_wish_for_a_streaming_list_is_found_out(
     )
     async with following(server) as it:
         await it.informer.synced.wait()
-        assert it.told == [("added", "a", "1")]
+        assert it.published == [("added", "a", "1")]
         assert it.queries("limit")[1] == "500"
 
 
@@ -142,7 +142,7 @@ async def test_a_server_that_cannot_stream_a_list_just_now_is_asked_in_pages_at_
     )
     async with following(server) as it:
         await it.informer.synced.wait()
-        assert it.told == [("added", "a", "1")]
+        assert it.published == [("added", "a", "1")]
         assert it.clock.monotonic() == 0
 
 
@@ -150,8 +150,8 @@ async def test_a_streaming_list_that_is_cut_twice_is_given_up_for_pages() -> Non
     cut = stream(event("ADDED", A1), then_cut=True)
     server = Scripted(cut, cut, page(A1, version=1), stream(hold=asyncio.Event()))
     async with following(server) as it:
-        await it.until_told(1)
-        assert it.told == [("added", "a", "1")]
+        await it.until_published(1)
+        assert it.published == [("added", "a", "1")]
         assert it.queries("sendInitialEvents")[:3] == ["true", "true", None]
 
 
@@ -159,7 +159,7 @@ async def test_only_a_complete_list_is_told() -> None:
     server = Scripted(stream(event("ADDED", A1), then_cut=True))
     async with following(server) as it:
         await it.clock.until_sleeping()
-        assert it.told == []
+        assert it.published == []
         assert not it.informer.synced.is_set()
 
 
@@ -172,8 +172,8 @@ async def test_a_410_in_the_stream_leads_to_a_new_list_with_its_deletions() -> N
         stream(hold=asyncio.Event()),
     )
     async with following(server) as it:
-        await it.until_told(4)
-        assert it.told[2:] == [("deleted", "b", "2"), ("updated", "a", "3")]
+        await it.until_published(4)
+        assert it.published[2:] == [("deleted", "b", "2"), ("updated", "a", "3")]
         await it.clock.advance(1)
         assert it.informer.lists == 2
 
@@ -187,8 +187,8 @@ async def test_a_410_instead_of_a_stream_leads_to_a_new_list() -> None:
         stream(hold=asyncio.Event()),
     )
     async with following(server) as it:
-        await it.until_told(2)
-        assert it.told == [("added", "a", "1"), ("updated", "a", "2")]
+        await it.until_published(2)
+        assert it.published == [("added", "a", "1"), ("updated", "a", "2")]
 
 
 async def test_a_410_between_two_pages_leads_to_one_list_of_all() -> None:
@@ -201,7 +201,7 @@ async def test_a_410_between_two_pages_leads_to_one_list_of_all() -> None:
     )
     async with following(server) as it:
         await it.informer.synced.wait()
-        assert it.told == [("added", "a", "2"), ("added", "b", "2")]
+        assert it.published == [("added", "a", "2"), ("added", "b", "2")]
         assert it.queries("limit")[:4] == [None, "500", "500", None]
 
 
@@ -213,7 +213,7 @@ async def test_a_bookmark_moves_the_place_to_resume_from() -> None:
         stream(event("ADDED", A3), hold=asyncio.Event()),
     )
     async with following(server) as it:
-        await it.until_told(1)
+        await it.until_published(1)
         assert it.queries("resourceVersion") == [None, None, "1", "77"]
         assert it.informer.lists == 1
 
@@ -228,7 +228,7 @@ async def test_an_unwell_server_is_resumed_from_the_same_place() -> None:
         stream(event("MODIFIED", A2), hold=asyncio.Event()),
     )
     async with following(server) as it:
-        await it.until_told(2)
+        await it.until_published(2)
         assert it.queries("resourceVersion")[2:] == ["1"] * 4
         assert it.informer.lists == 1
 
@@ -262,8 +262,8 @@ async def test_an_object_made_anew_under_its_name_is_told_as_gone_and_new() -> N
         stream(hold=asyncio.Event()),
     )
     async with following(server) as it:
-        await it.until_told(3)
-        assert it.told == [("added", "a", "1"), ("deleted", "a", "1"), ("added", "a", "8")]
+        await it.until_published(3)
+        assert it.published == [("added", "a", "1"), ("deleted", "a", "1"), ("added", "a", "8")]
 
 
 async def test_an_object_that_does_not_fit_is_reported_and_the_rest_goes_on() -> None:
@@ -280,8 +280,8 @@ async def test_an_object_that_does_not_fit_is_reported_and_the_rest_goes_on() ->
         ),
     )
     async with following(server, Pod) as it:
-        await it.until_told(2)
-        assert [what[:2] for what in it.told] == [("added", "good"), ("deleted", "good")]
+        await it.until_published(2)
+        assert [what[:2] for what in it.published] == [("added", "good"), ("deleted", "good")]
         assert isinstance(it.informer.last_error, MalformedError)
         assert "here/bad" in str(it.informer.last_error)
 
@@ -315,11 +315,16 @@ async def test_who_does_not_fit_is_told_until_it_fits_or_is_gone() -> None:
         stream(hold=asyncio.Event()),
     )
     async with following(server, Pod) as it:
-        told: list[tuple[str, bool]] = []
-        it.informer.on_malformed(lambda key, error: told.append((key, error is not None)))
+        published: list[tuple[str, bool]] = []
+        it.informer.on_malformed(lambda key, error: published.append((key, error is not None)))
         await it.until(lambda: len(server.requests) == 5)
-        assert told == [("here/a", True), ("here/b", True), ("here/b", True), ("here/b", False)]
-        assert it.told == [("added", "a", "2")]
+        assert published == [
+            ("here/a", True),
+            ("here/b", True),
+            ("here/b", True),
+            ("here/b", False),
+        ]
+        assert it.published == [("added", "a", "2")]
         late: list[str] = []
         it.informer.on_malformed(lambda key, _: late.append(key))
         assert late == []
@@ -335,8 +340,8 @@ async def test_nonsense_in_a_stream_leads_to_a_new_list() -> None:
             stream(hold=asyncio.Event()),
         )
         async with following(server) as it:
-            await it.until_told(2)
-            assert it.told == [("added", "a", "1"), ("updated", "a", "2")]
+            await it.until_published(2)
+            assert it.published == [("added", "a", "1"), ("updated", "a", "2")]
 
 
 async def test_a_kind_at_which_the_server_fails_is_not_waited_for() -> None:
@@ -347,5 +352,5 @@ async def test_a_kind_at_which_the_server_fails_is_not_waited_for() -> None:
         assert not it.informer.synced.is_set()
         assert "conversion webhook" in str(it.informer.last_error)
         server.only(NO_STREAMING, page(A1), stream(hold=asyncio.Event()))
-        await it.until_told(1)
+        await it.until_published(1)
         assert it.informer.synced.is_set()

@@ -42,7 +42,7 @@ NODE = {"metadata": {"name": "n", "resourceVersion": "1"}}
 BUSY = refusal(429, "TooManyRequests", Retry_After="7")
 
 
-class Asking:
+class RetryFixture:
     """A client of a scripted server, under virtual time."""
 
     def __init__(self, *script: Handler, options: ClientOptions | None = None) -> None:
@@ -50,7 +50,7 @@ class Asking:
         self.clock = VirtualClock()
         self._options = options
 
-    async def __aenter__(self) -> Asking:
+    async def __aenter__(self) -> RetryFixture:
         await self.server.__aenter__()
         self.client = Client(self.server.access, self._options, clock=self.clock, rng=Random(1))
         return self
@@ -65,20 +65,20 @@ class Asking:
 
 
 async def test_a_read_is_repeated_until_it_is_answered() -> None:
-    async with Asking(hang_up, refusal(500), refusal(503), json(NODE)) as it:
+    async with RetryFixture(hang_up, refusal(500), refusal(503), json(NODE)) as it:
         node = await it.clock.run(it.client.get(Node, "n"))
     assert node.name == "n"
     assert it.asked == 4
 
 
 async def test_the_servers_own_wait_is_honoured() -> None:
-    async with Asking(BUSY, json(NODE)) as it:
+    async with RetryFixture(BUSY, json(NODE)) as it:
         await it.clock.run(it.client.get(Node, "n"))
         assert it.clock.monotonic() == 7
 
 
 async def test_a_wait_that_is_too_long_is_left_to_the_caller() -> None:
-    async with Asking(refusal(429, "TooManyRequests", Retry_After="3600")) as it:
+    async with RetryFixture(refusal(429, "TooManyRequests", Retry_After="3600")) as it:
         with pytest.raises(TooManyRequestsError) as caught:
             await it.client.get(Node, "n")
     assert caught.value.retry_after == 3600
@@ -86,21 +86,21 @@ async def test_a_wait_that_is_too_long_is_left_to_the_caller() -> None:
 
 
 async def test_a_create_that_the_server_put_off_is_sent_again() -> None:
-    async with Asking(BUSY, refusal(503, Retry_After="1"), json(config_map("a", 1))) as it:
+    async with RetryFixture(BUSY, refusal(503, Retry_After="1"), json(config_map("a", 1))) as it:
         await it.clock.run(it.client.create(config_map("a", 0), CONFIG_MAPS))
     assert it.asked == 3
 
 
 @pytest.mark.parametrize("answer", [hang_up, refusal(500), refusal(503), refusal(504)])
 async def test_a_create_that_may_have_been_done_is_not_sent_again(answer: Handler) -> None:
-    async with Asking(answer) as it:
+    async with RetryFixture(answer) as it:
         with pytest.raises(ClientError):
             await it.client.create(config_map("a", 0), CONFIG_MAPS)
     assert it.asked == 1
 
 
 async def test_a_conditional_write_may_be_sent_again() -> None:
-    async with Asking(hang_up, refusal(409, "Conflict"), hang_up, json(NODE)) as it:
+    async with RetryFixture(hang_up, refusal(409, "Conflict"), hang_up, json(NODE)) as it:
         with pytest.raises(ConflictError):
             await it.clock.run(it.client.update(config_map("a", 5), CONFIG_MAPS))
         assert it.asked == 2
@@ -110,7 +110,7 @@ async def test_a_conditional_write_may_be_sent_again() -> None:
 
 
 async def test_an_unconditional_patch_or_delete_is_not_sent_again() -> None:
-    async with Asking(json(NODE), hang_up) as it:
+    async with RetryFixture(json(NODE), hang_up) as it:
         await it.client.get(Node, "n")  # the next request goes over a connection that was kept
         with pytest.raises(DisconnectedError):
             await it.client.delete(Node, "n")
@@ -121,13 +121,13 @@ async def test_an_unconditional_patch_or_delete_is_not_sent_again() -> None:
 
 
 async def test_a_delete_that_names_its_uid_may_be_sent_again() -> None:
-    async with Asking(hang_up, json({"kind": "Status"})) as it:
+    async with RetryFixture(hang_up, json({"kind": "Status"})) as it:
         await it.clock.run(it.client.delete(Node, "n", options=deletion(uid="u")))
     assert it.asked == 2
 
 
 async def test_a_budgets_refusal_to_evict_is_heard_at_once() -> None:
-    async with Asking(refusal(429, "TooManyRequests", Retry_After="1")) as it:
+    async with RetryFixture(refusal(429, "TooManyRequests", Retry_After="1")) as it:
         with pytest.raises(TooManyRequestsError):
             await it.client.evict("here", "p")
     assert it.asked == 1
@@ -150,7 +150,7 @@ async def sleepy(_: web.BaseRequest) -> web.StreamResponse:
 
 
 async def test_a_watch_that_never_begins_is_not_waited_for_forever() -> None:
-    async with Asking(sleepy, options=ClientOptions(limits=RequestLimits(answer=0.05))) as it:
+    async with RetryFixture(sleepy, options=ClientOptions(limits=RequestLimits(answer=0.05))) as it:
         with pytest.raises(TimedOutError):
             async with it.client.watch(Node):
                 pass
@@ -158,7 +158,7 @@ async def test_a_watch_that_never_begins_is_not_waited_for_forever() -> None:
 
 async def test_a_slow_server_is_not_waited_for_forever() -> None:
     quick = ClientOptions(limits=RequestLimits(answer=0.5), retries=RetryPolicy(attempts=2))
-    async with Asking(sleepy, options=quick) as it:
+    async with RetryFixture(sleepy, options=quick) as it:
         with pytest.raises(TimedOutError):
             await it.clock.run(it.client.get(Node, "n"))
     assert it.asked == 2
@@ -166,14 +166,14 @@ async def test_a_slow_server_is_not_waited_for_forever() -> None:
 
 async def test_an_answer_over_its_bound_is_refused() -> None:
     small = ClientOptions(limits=RequestLimits(largest_answer=1000))
-    async with Asking(raw(b" " * 1001), options=small) as it:
+    async with RetryFixture(raw(b" " * 1001), options=small) as it:
         with pytest.raises(TooLargeError, match="bigger than 1000 bytes"):
             await it.client.get(Node, "n")
 
 
 async def test_an_event_over_its_bound_is_refused() -> None:
     small = ClientOptions(limits=RequestLimits(largest_event=1000))
-    large = Asking(raw(b'{"a"' + b" " * 3000), options=small)
+    large = RetryFixture(raw(b'{"a"' + b" " * 3000), options=small)
     async with large as it, it.client.watch(Node) as events:
         with pytest.raises(TooLargeError, match="an event bigger than 1000 bytes"):
             await anext(events)
@@ -185,7 +185,7 @@ async def test_an_answer_that_unpacks_over_its_bound_is_refused() -> None:
     async def answer(_: web.BaseRequest) -> web.StreamResponse:
         return web.Response(body=bomb, headers={"Content-Encoding": "gzip"})
 
-    async with Asking(
+    async with RetryFixture(
         answer, options=ClientOptions(limits=RequestLimits(largest_answer=1 << 20))
     ) as it:
         with pytest.raises(TooLargeError):
@@ -197,7 +197,7 @@ DEEP = b'{"items":' + b"[" * 100_000
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"items": 3}', DEEP, b"\xff\xfe"])
 async def test_a_list_that_is_none_is_malformed(body: bytes) -> None:
-    async with Asking(raw(body)) as it:
+    async with RetryFixture(raw(body)) as it:
         with pytest.raises(MalformedError):
             await it.client.list(Node)
         with pytest.raises((MalformedError, UnknownKindError)):
@@ -206,20 +206,20 @@ async def test_a_list_that_is_none_is_malformed(body: bytes) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"message": 3}', DEEP, b"\xff"])
 async def test_a_refusal_without_words_is_still_a_refusal(body: bytes) -> None:
-    async with Asking(raw(body, 404)) as it:
+    async with RetryFixture(raw(body, 404)) as it:
         with pytest.raises(NotFoundError, match="HTTP 404"):
             await it.client.get(Node, "n")
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"metadata": 3}', DEEP, b"\xff\xfe"])
 async def test_an_answer_that_is_no_object_is_malformed(body: bytes) -> None:
-    async with Asking(raw(body)) as it:
+    async with RetryFixture(raw(body)) as it:
         with pytest.raises(MalformedError):
             await it.client.get(Node, "n")
 
 
 async def test_an_error_page_of_somebody_else_is_known_by_its_code_alone() -> None:
-    async with Asking(raw(b"<h1>hunter2</h1>", 403, "text/html")) as it:
+    async with RetryFixture(raw(b"<h1>hunter2</h1>", 403, "text/html")) as it:
         with pytest.raises(ApiError) as caught:
             await it.client.get(Node, "n")
     assert caught.value.code == 403
@@ -229,7 +229,7 @@ async def test_an_error_page_of_somebody_else_is_known_by_its_code_alone() -> No
 async def test_redirects_are_not_followed() -> None:
     async with Scripted(json(NODE)) as elsewhere:
         away = json({}, 307, Location=elsewhere.access.server + "/api/v1/nodes/n")
-        async with Asking(away) as it:
+        async with RetryFixture(away) as it:
             with pytest.raises(ApiError):
                 await it.client.get(Node, "n")
         assert not elsewhere.requests

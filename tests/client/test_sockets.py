@@ -20,7 +20,7 @@ from tests.patience import PATIENCE
 
 
 @dataclass
-class Slow:
+class SlowApplication:
     """An application that answers when it may."""
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
@@ -34,18 +34,22 @@ class Slow:
 
 
 @dataclass
-class Served:
+class ServedApplication:
     """An application, its server, and somebody who waits for its answer."""
 
-    app: Slow
+    app: SlowApplication
     server: UvicornServer
     task: asyncio.Task[None]
     answer: asyncio.Task[str]
 
 
 @asynccontextmanager
-async def served(*, grace_seconds: int) -> AsyncIterator[Served]:
-    authority, now, app = CertificateAuthority.create(datetime.now(UTC)), datetime.now(UTC), Slow()
+async def served(*, grace_seconds: int) -> AsyncIterator[ServedApplication]:
+    authority, now, app = (
+        CertificateAuthority.create(datetime.now(UTC)),
+        datetime.now(UTC),
+        SlowApplication(),
+    )
     tls = server_context(authority, ["127.0.0.1"], now)
     trust = ssl.create_default_context(cadata=authority.pair.certificate.decode())
     server = UvicornServer(https_config(app, tls, grace_seconds=grace_seconds))
@@ -55,7 +59,7 @@ async def served(*, grace_seconds: int) -> AsyncIterator[Served]:
         async with asyncio.timeout(PATIENCE), aiohttp.ClientSession() as session:
             answer = asyncio.create_task(_text(session, url, trust))
             await app.asked.wait()
-            yield Served(app, server, task, answer)
+            yield ServedApplication(app, server, task, answer)
 
 
 async def _text(session: aiohttp.ClientSession, url: str, trust: ssl.SSLContext) -> str:
@@ -91,7 +95,7 @@ async def test_told_to_end_at_once_it_waits_for_nobody() -> None:
 async def test_a_start_that_is_cut_off_leaves_no_server() -> None:
     authority = CertificateAuthority.create(datetime.now(UTC))
     tls = server_context(authority, ["127.0.0.1"], datetime.now(UTC))
-    server = UvicornServer(https_config(Slow(), tls, grace_seconds=0))
+    server = UvicornServer(https_config(SlowApplication(), tls, grace_seconds=0))
     with listening_socket("127.0.0.1", 0) as listener:
         starting = asyncio.create_task(server.begin(listener, "served"))
         await asyncio.sleep(0)

@@ -3,7 +3,7 @@
 import shutil
 
 from bayplan.deploy.artifacts import CHART, KUSTOMIZE, render_files
-from tests.deploy.made import DEPLOY
+from tests.deploy.manifests import DEPLOY
 from tests.deploy.pages import PAGE, page
 
 for folder in (CHART, f"{KUSTOMIZE}/base", f"{KUSTOMIZE}/components"):

@@ -16,7 +16,7 @@ import bayplan
 from bayplan.deploy.artifacts import CHART
 from bayplan.deploy.values import merge_values
 from bench.scheduler_perf.gotemplate import Template
-from tests.deploy.made import DEPLOY
+from tests.deploy.manifests import DEPLOY
 
 FOLDER = DEPLOY / CHART
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bayplan.deploy.components import COMPONENTS
 from bayplan.deploy.roles import BY_COMPONENT, Rule
-from tests.deploy.made import DEPLOY
+from tests.deploy.manifests import DEPLOY
 
 PAGE = DEPLOY.parent / "docs" / "deploy.md"
 

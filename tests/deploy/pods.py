@@ -3,8 +3,8 @@
 It does what a kubelet does for our daemons, and no more: the environment with its fields, `$(NAME)`
 in arguments, files of Secrets and ConfigMaps, the service account's token, an address of its own
 (each pod has one of 127.0.0.0/8 in the place of all of its own, which no other process of the tests
-gives away), probes, and what a service's endpoints are made from. Whatever is wrong in a template
-is wrong here, too.
+gives away), probes, restarts, and what a service's endpoints are made from. Whatever is wrong in a
+template is wrong here, too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -36,6 +36,8 @@ DAEMON_SETS = untyped("apps", "v1", "daemonsets", "DaemonSet")
 _VARIABLE = re.compile(r"\$\((\w+)\)")
 _NUMBERS = count(1)
 _TOLD = 3000
+_MOST_RESTARTS = 5
+"""Daemons end when they lose their lease, as they may on a busy machine; a bad one always ends."""
 
 
 @dataclass(slots=True)
@@ -46,8 +48,23 @@ class LocalPod:
     address: str
     ports: Mapping[str, int]
     container: Mapping[str, Any]
+    start: Callable[[], Awaitable[asyncio.subprocess.Process]]
     process: asyncio.subprocess.Process
     log: Path
+    restarts: int = 0
+
+    async def restart_always(self) -> None:
+        """Restart the process whenever it ends, up to a limit."""
+        while self.restarts < _MOST_RESTARTS:
+            await self.process.wait()
+            self.restarts += 1
+            self.process = await self.start()
+
+    async def until(self, probe: str) -> None:
+        """Wait until one of its probes succeeds."""
+        while await self.answers(probe) != 200:
+            assert self.restarts < _MOST_RESTARTS, self.log.read_text()
+            await asyncio.sleep(0.2)
 
     async def answers(self, probe: str) -> int:
         """The code that one of its probes gets; 0 if nobody answers."""
@@ -73,6 +90,7 @@ class Machine:
     kubeconfig: Path
     folder: Path
     pods: list[LocalPod] = field(default_factory=list)
+    _restarting: list[asyncio.Task[None]] = field(default_factory=list)
 
     async def run(self, namespace: str) -> None:
         """Run all Deployments and DaemonSets of a namespace until all their pods are ready."""
@@ -81,8 +99,13 @@ class Machine:
                 spec: Any = workload["spec"]
                 for _ in range(spec.get("replicas", 1)):
                     self.pods.append(await self._start(namespace, spec["template"]))
+        self._restarting = [asyncio.create_task(one.restart_always()) for one in self.pods]
+        await self.until("readiness")
+
+    async def until(self, probe: str) -> None:
+        """Wait until that probe of all pods succeeds."""
         async with asyncio.timeout(PATIENCE):
-            await asyncio.gather(*map(self._until_ready, self.pods))
+            await asyncio.gather(*(one.until(probe) for one in self.pods))
 
     async def serve(self, namespace: str, service: str) -> None:
         """Say who is behind a service, as a cluster does once pods are ready."""
@@ -99,11 +122,6 @@ class Machine:
         await self.client.create(
             {"apiVersion": "v1", "kind": "Endpoints", "metadata": meta, "subsets": [subset]}
         )
-
-    async def _until_ready(self, pod: LocalPod) -> None:
-        while await pod.answers("readiness") != 200:
-            assert pod.process.returncode is None, pod.log.read_text()
-            await asyncio.sleep(0.2)
 
     def told(self) -> str:
         """The end of what every pod has logged."""
@@ -125,15 +143,18 @@ class Machine:
         command = [self._word(one, given, mounts, address) for one in words[1:]]
         log = self.folder / f"{name}.log"
         environment = {**os.environ, **given, "KUBECONFIG": str(self._config(spec))}
-        with log.open("wb") as out:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "bayplan", *command),
-                env=environment,
-                stdout=out,
-                stderr=out,
-            )
+
+        async def start() -> asyncio.subprocess.Process:
+            with log.open("ab") as out:
+                return await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-m", "bayplan", *command),
+                    env=environment,
+                    stdout=out,
+                    stderr=out,
+                )
+
         ports = {one["name"]: one["containerPort"] for one in container["ports"]}
-        return LocalPod(name, address, ports, container, process, log)
+        return LocalPod(name, address, ports, container, start, await start(), log)
 
     def _word(
         self, word: str, given: Mapping[str, str], mounts: Mapping[str, Path], address: str
@@ -177,6 +198,10 @@ class Machine:
 
     async def stop(self) -> list[int]:
         """End all pods in order; their exit codes."""
+        for task in self._restarting:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
         running = [one for one in self.pods if one.process.returncode is None]
         for pod in running:
             pod.process.send_signal(signal.SIGTERM)

@@ -13,7 +13,7 @@ from bayplan.autoscaler.providers.registry import PROVIDERS
 from bayplan.cli.main import build_app, run
 from bayplan.deploy.components import DAEMONS
 from bayplan.deploy.values import AutoscalerValues, Values
-from tests.deploy.made import made, printed_objects
+from tests.deploy.manifests import made, printed_objects
 
 pytestmark = pytest.mark.whole
 

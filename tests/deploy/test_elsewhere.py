@@ -26,10 +26,11 @@ from bayplan.lab import LiveLab
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.accounts import write_tokens
 from tests.deploy.audit import Audit
-from tests.deploy.made import printed, printed_objects
-from tests.deploy.odd import ODD
+from tests.deploy.manifests import printed, printed_objects
+from tests.deploy.odd_values import ODD
 from tests.deploy.pods import CONFIG_MAPS, SECRETS, machine
 from tests.kubectl import needs_kubectl, runner
+from tests.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.whole,
@@ -134,7 +135,7 @@ def _cloud(port: int, authority: CertificateAuthority) -> dict[str, object]:
 
 async def _until_it_runs(client: Client, name: str) -> None:
     news = asyncio.Event()
-    async with Informers(client) as informers, asyncio.timeout(300):
+    async with Informers(client) as informers, asyncio.timeout(PATIENCE):
         found = informers.of(Pod)
         found.on_change(lambda _: news.set())
         while not any(
@@ -155,11 +156,11 @@ async def _look_for_what_is_kept(client: Client) -> None:
 
 
 async def _until_it_is_there(client: Client, resource: Any, name: str) -> None:
-    for _ in range(600):
-        try:
-            assert await client.get(resource, ELSEWHERE, name)
-        except NotFoundError:
-            await asyncio.sleep(0.2)
-        else:
-            return
-    raise AssertionError(f"there is no {name}")
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                assert await client.get(resource, ELSEWHERE, name)
+            except NotFoundError:
+                await asyncio.sleep(0.2)
+            else:
+                return

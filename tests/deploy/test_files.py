@@ -17,7 +17,7 @@ from bayplan.deploy.components import COMPONENTS
 from bayplan.deploy.validation import json_schema
 from bayplan.deploy.values import Values
 from tests.deploy.charts import FOLDER, rendered
-from tests.deploy.made import DEPLOY, made, printed, printed_objects
+from tests.deploy.manifests import DEPLOY, made, printed, printed_objects
 from tests.deploy.pages import PAGE, page
 from tests.kubectl import KUBECTL, needs_kubectl
 from tests.patience import PATIENCE

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from tests.deploy.charts import rendered
-from tests.deploy.made import printed_objects
-from tests.deploy.odd import EACH, ODD
+from tests.deploy.manifests import printed_objects
+from tests.deploy.odd_values import EACH, ODD
 from tests.deploy.test_files import keyed
 from tests.deploy.test_values import helm_takes
 

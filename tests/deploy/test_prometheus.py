@@ -20,7 +20,7 @@ from bayplan.images.manager.metrics import ImageMetrics
 from bayplan.node.metrics import LimitMetrics
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
-from tests.deploy.made import DEPLOY, made
+from tests.deploy.manifests import DEPLOY, made
 
 pytestmark = pytest.mark.whole
 

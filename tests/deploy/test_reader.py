@@ -18,7 +18,7 @@ from bayplan.kube.nodes import Node
 from bayplan.observe.permissions import rules_for
 from tests.accounts import restricted, write_token
 from tests.cli.commands import command
-from tests.deploy.made import made
+from tests.deploy.manifests import made
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole

@@ -31,7 +31,7 @@ from bayplan.nodegroups import Provider
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.deploy.audit import Audit
-from tests.deploy.made import rules
+from tests.deploy.manifests import rules
 
 pytestmark = pytest.mark.whole
 
@@ -140,6 +140,12 @@ EXPLAINED: dict[Permission, str] = {
         "pods",
         "get",
     ): "an evicted pod that does not go: tests/autoscaler/scaledown",
+    (
+        "autoscaler",
+        "",
+        "configmaps",
+        "get",
+    ): "nodes whose drivers are missing: tests/autoscaler/actuation/test_missing_drivers.py",
     (
         "autoscaler",
         "bayplan.io",

@@ -28,9 +28,9 @@ from bayplan.lab import LiveLab
 from bayplan.lab.admission import with_queue_kinds
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.accounts import write_tokens
-from tests.autoscaler.running import story
+from tests.autoscaler.running_autoscaler import story
 from tests.deploy.audit import Audit
-from tests.deploy.made import printed
+from tests.deploy.manifests import printed
 from tests.deploy.pods import Machine, machine
 from tests.kubectl import KUBECTL, needs_kubectl
 
@@ -50,7 +50,7 @@ QUICK = (
 
 
 @dataclass(slots=True)
-class Port:
+class DeployedCluster:
     """A cluster in which everything of ours runs as it does in production."""
 
     lab: LiveLab
@@ -85,7 +85,7 @@ async def kubectl(kubeconfig: Path, text: str, *arguments: str) -> str:
 
 
 @asynccontextmanager
-async def port(spec: ClusterSpec, folder: Path) -> AsyncIterator[Port]:
+async def port(spec: ClusterSpec, folder: Path) -> AsyncIterator[DeployedCluster]:
     path, audit = folder / "kubeconfig", Audit()
     tokens = write_tokens(folder, ACCOUNTS)
     config = ServerConfig(kubeconfig=path, tokens=tokens, authorization="rbac", audit=audit)
@@ -96,10 +96,10 @@ async def port(spec: ClusterSpec, folder: Path) -> AsyncIterator[Port]:
             await pods.run(SYSTEM)
             await pods.serve(SYSTEM, "bayplan-webhook")
             running = asyncio.ensure_future(lab.run())
-            yield Port(lab, client, pods, audit)
+            yield DeployedCluster(lab, client, pods, audit)
             lab.stop()
             await running
-            assert [await one.answers("liveness") for one in pods.pods] == [200] * len(pods.pods)
+            await pods.until("liveness")
             assert set(await pods.stop()) == {0}
     assert not audit.refused
 

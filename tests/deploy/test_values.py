@@ -15,7 +15,7 @@ from bayplan.deploy.validation import CONFLICTS
 from bayplan.deploy.value_types import EXPANDER
 from bayplan.deploy.values import Values, merge_values
 from tests.deploy.charts import FOLDER
-from tests.deploy.made import made, printed_objects
+from tests.deploy.manifests import made, printed_objects
 from tests.deploy.schemas import fits
 
 pytestmark = pytest.mark.whole

@@ -24,14 +24,14 @@ def arguments(command: str) -> Iterator[typing.Any]:
     yield from (one for one in found if one.show and one.names[0].startswith("--"))
 
 
-def said(argument: typing.Any) -> str:
+def help_text(argument: typing.Any) -> str:
     """What is said of a flag."""
     return " ".join(str(argument.parameter.help or "").split()).replace("|", "\\|")
 
 
 def _row(argument: typing.Any) -> str:
     names = ", ".join(f"`{name}`" for name in argument.names if not name.startswith("--no-"))
-    return f"| {names} | {words(argument.hint)} | {_default(argument)} | {said(argument)} |\n"
+    return f"| {names} | {words(argument.hint)} | {_default(argument)} | {help_text(argument)} |\n"
 
 
 def _default(argument: typing.Any) -> str:

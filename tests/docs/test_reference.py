@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from bayplan.deploy.artifacts import CHART
-from tests.deploy.made import DEPLOY
+from tests.deploy.manifests import DEPLOY
 from tests.docs import migration, reference
-from tests.docs.flags import DAEMONS, arguments, said
+from tests.docs.flags import DAEMONS, arguments, help_text
 from tests.docs.reference import page_with_reference
 
 pytestmark = pytest.mark.whole
@@ -32,7 +32,7 @@ def test_every_flag_of_a_daemon_is_in_the_reference_and_explained(
 ) -> None:
     everywhere = "".join(page.read_text() for page in pages)
     for one in arguments(command):
-        assert said(one), one.names
+        assert help_text(one), one.names
         assert f"| `{one.names[0]}`" in everywhere
 
 

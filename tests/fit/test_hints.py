@@ -30,7 +30,7 @@ from tests.builders import (
     node_term,
     selector,
 )
-from tests.fit.worlds import random_object, random_pod
+from tests.fit.random_clusters import random_object, random_pod
 
 pytestmark = pytest.mark.whole
 
@@ -54,15 +54,15 @@ PROFILES = (
 
 @settings(max_examples=300)
 @given(
-    world=st.lists(st.integers(0, 2**32), min_size=15, max_size=60),
+    seeds=st.lists(st.integers(0, 2**32), min_size=15, max_size=60),
     changes=st.lists(st.tuples(st.integers(0, 2**32), st.booleans()), min_size=1, max_size=12),
     probes=st.integers(0, 2**32),
     profile=st.sampled_from(PROFILES),
 )
 def test_whatever_makes_a_refused_pod_fit_wakes_it(
-    world: list[int], changes: list[Change], probes: int, profile: Profile
+    seeds: list[int], changes: list[Change], probes: int, profile: Profile
 ) -> None:
-    snapshot = Snapshot((random_object(random.Random(seed)) for seed in world), profile=profile)
+    snapshot = Snapshot((random_object(random.Random(seed)) for seed in seeds), profile=profile)
     pods = [random_pod(random.Random(probes + index)) for index in range(4)]
     for index, pod in enumerate(pods):
         pod.metadata.name, pod.spec.node_name = f"probe{index}", ""
@@ -157,7 +157,8 @@ def test_a_pod_that_brings_a_volume_wakes_those_that_share_it() -> None:
     claims = [make_pvc(f"c{n}").volume(f"v{n}").obj() for n in "12"]
     attached = make_attachment("va", driver, "small", "v1").obj()
     csinode = make_csinode("small").driver(driver, 1).obj()
-    snapshot = Snapshot([small(), csinode, attached, *volumes, *claims])
+    objects = [small(), csinode, attached, *volumes, *claims]
+    snapshot = Snapshot(objects, profile=Profile.kubernetes())  # the attached volume counts again
     pod = make_pod("p").claim("c1").obj()
     plugins = snapshot.decide(pod).plugins
     assert plugins == {"NodeVolumeLimits"}

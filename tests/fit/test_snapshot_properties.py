@@ -14,7 +14,7 @@ from bayplan.fit import Assumption, Profile, Refusal, Snapshot
 from bayplan.fit.preemption import preempt
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from tests.fit.worlds import NODES, random_object, random_pod
+from tests.fit.random_clusters import NODES, random_object, random_pod
 
 pytestmark = pytest.mark.whole
 

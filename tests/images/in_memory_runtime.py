@@ -1,4 +1,4 @@
-"""A runtime that is a shelf in memory: for decisions about thousands of images, and for failures.
+"""A runtime in memory: for decisions about thousands of images, and for failures.
 
 Whatever a real runtime can show is shown with a real one; this one is for property tests, and for
 what a real runtime cannot be made to do at will (a removal that fails, a call that breaks).

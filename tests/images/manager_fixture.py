@@ -32,7 +32,7 @@ from tests.clocks import VirtualClock
 
 @dataclass
 class FakeCluster:
-    """A cluster written down: its runtime classes, its secrets, and the events it was told."""
+    """A cluster in memory: its runtime classes, its secrets, and its events."""
 
     handlers: dict[str, str] = field(default_factory=dict)
     secrets: dict[str, Secret] = field(default_factory=dict)

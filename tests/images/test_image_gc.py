@@ -31,9 +31,13 @@ def image(name: str, handler: str = "", size: int = 10, *, pinned: bool = False)
 
 
 def collector(
-    shelf: InMemoryRuntime, policy: ImageGCPolicy | None = None, clock: VirtualClock | None = None
+    memory_runtime: InMemoryRuntime,
+    policy: ImageGCPolicy | None = None,
+    clock: VirtualClock | None = None,
 ) -> ImageGCManager:
-    return ImageGCManager(shelf, clock or VirtualClock(), policy or ImageGCPolicy(), shelf.disk)
+    return ImageGCManager(
+        memory_runtime, clock or VirtualClock(), policy or ImageGCPolicy(), memory_runtime.disk
+    )
 
 
 async def aged(collector: ImageGCManager, seconds: float = 10 * MINUTE) -> ImageGCManager:
@@ -49,45 +53,45 @@ def keys(outcome: ImageGCResult) -> list[str]:
 
 
 async def test_nothing_goes_below_the_high_threshold() -> None:
-    shelf = InMemoryRuntime.of([image("a", size=84)])
-    assert keys(await (await aged(collector(shelf))).collect()) == []
+    memory_runtime = InMemoryRuntime.of([image("a", size=84)])
+    assert keys(await (await aged(collector(memory_runtime))).collect()) == []
 
 
 async def test_at_the_high_threshold_images_go_until_the_low_one() -> None:
-    shelf = InMemoryRuntime.of([image(name, size=5) for name in "abcdefghijklmnopq"])
-    outcome = await (await aged(collector(shelf))).collect()
+    memory_runtime = InMemoryRuntime.of([image(name, size=5) for name in "abcdefghijklmnopq"])
+    outcome = await (await aged(collector(memory_runtime))).collect()
     assert (outcome.bytes_wanted, outcome.bytes_freed) == (5, 5)
-    assert len(shelf.images) == 16
+    assert len(memory_runtime.images) == 16
     assert not outcome.is_short_of_space
 
 
 async def test_collecting_one_variant_leaves_the_other() -> None:
     variants = [image("app", "process", 50), image("app", "hyperv", 45)]
-    shelf = InMemoryRuntime.of(variants)
-    shelf.in_use = {ImageKey("sha256:app", "hyperv")}
-    outcome = await (await aged(collector(shelf))).collect()
+    memory_runtime = InMemoryRuntime.of(variants)
+    memory_runtime.in_use = {ImageKey("sha256:app", "hyperv")}
+    outcome = await (await aged(collector(memory_runtime))).collect()
     assert keys(outcome) == ["sha256:app,process"]
-    assert shelf.removed == [ImageSpec("sha256:app", "process")]
-    assert set(shelf.images) == {ImageKey("sha256:app", "hyperv")}
+    assert memory_runtime.removed == [ImageSpec("sha256:app", "process")]
+    assert set(memory_runtime.images) == {ImageKey("sha256:app", "hyperv")}
 
 
 async def test_a_container_that_says_no_handler_keeps_every_variant() -> None:
-    shelf = InMemoryRuntime.of([image("app", "process", 50), image("app", "hyperv", 45)])
-    shelf.in_use = {ImageKey("sha256:app")}
-    outcome = await (await aged(collector(shelf))).collect()
+    memory_runtime = InMemoryRuntime.of([image("app", "process", 50), image("app", "hyperv", 45)])
+    memory_runtime.in_use = {ImageKey("sha256:app")}
+    outcome = await (await aged(collector(memory_runtime))).collect()
     assert keys(outcome) == []
     assert outcome.is_short_of_space
 
 
 async def test_a_named_default_handler_keeps_the_image_that_is_listed_without_it() -> None:
-    shelf = InMemoryRuntime.of([image("app", size=95)])
-    shelf.in_use = {ImageKey("sha256:app", "runc")}
-    assert keys(await (await aged(collector(shelf))).collect()) == []
+    memory_runtime = InMemoryRuntime.of([image("app", size=95)])
+    memory_runtime.in_use = {ImageKey("sha256:app", "runc")}
+    assert keys(await (await aged(collector(memory_runtime))).collect()) == []
 
 
 async def test_the_same_content_for_two_handlers_is_two_images() -> None:
-    shelf = InMemoryRuntime.of([image("app", "process", 50), image("app", "hyperv", 45)])
-    work = await aged(collector(shelf))
+    memory_runtime = InMemoryRuntime.of([image("app", "process", 50), image("app", "hyperv", 45)])
+    work = await aged(collector(memory_runtime))
 
     async def pods() -> Set[ImageKey]:
         return frozenset({ImageKey("sha256:app", "hyperv")})
@@ -98,26 +102,26 @@ async def test_the_same_content_for_two_handlers_is_two_images() -> None:
 
 async def test_the_longest_unused_goes_first_and_then_the_longest_here() -> None:
     clock = VirtualClock()
-    shelf = InMemoryRuntime.of([image("used", size=30), image("old", size=30)])
-    shelf.in_use = {ImageKey("sha256:used")}
-    work = await aged(collector(shelf, ImageGCPolicy(85, 0), clock))
-    shelf.images[ImageKey("sha256:new")] = image("new", size=30)
-    shelf.in_use = set()
+    memory_runtime = InMemoryRuntime.of([image("used", size=30), image("old", size=30)])
+    memory_runtime.in_use = {ImageKey("sha256:used")}
+    work = await aged(collector(memory_runtime, ImageGCPolicy(85, 0), clock))
+    memory_runtime.images[ImageKey("sha256:new")] = image("new", size=30)
+    memory_runtime.in_use = set()
     await aged(work)
     assert keys(await work.collect()) == ["sha256:old", "sha256:new", "sha256:used"]
 
 
 async def test_young_images_do_not_go_for_space() -> None:
-    shelf = InMemoryRuntime.of([image("young", size=95)])
-    outcome = await (await aged(collector(shelf), 119)).collect()
+    memory_runtime = InMemoryRuntime.of([image("young", size=95)])
+    outcome = await (await aged(collector(memory_runtime), 119)).collect()
     assert (keys(outcome), outcome.is_short_of_space) == ([], True)
-    work = await aged(collector(shelf), 120)
+    work = await aged(collector(memory_runtime), 120)
     assert keys(await work.collect()) == ["sha256:young"]
 
 
 async def test_pinned_images_never_go() -> None:
-    shelf = InMemoryRuntime.of([image("pause", size=95, pinned=True)])
-    work = await aged(collector(shelf, ImageGCPolicy(maximum_age=timedelta(hours=1))))
+    memory_runtime = InMemoryRuntime.of([image("pause", size=95, pinned=True)])
+    work = await aged(collector(memory_runtime, ImageGCPolicy(maximum_age=timedelta(hours=1))))
     await aged(work, 7200)
     assert keys(await work.collect()) == []
     assert keys(await work.remove_unused()) == []
@@ -125,10 +129,10 @@ async def test_pinned_images_never_go() -> None:
 
 async def test_images_unused_for_too_long_go_whatever_the_disk_says() -> None:
     policy = ImageGCPolicy(maximum_age=timedelta(hours=1))
-    shelf = InMemoryRuntime.of([image("old", "hyperv", 1)])
-    work = await aged(collector(shelf, policy), 3600)
+    memory_runtime = InMemoryRuntime.of([image("old", "hyperv", 1)])
+    work = await aged(collector(memory_runtime, policy), 3600)
     assert keys(await work.collect()) == [], "not yet longer than the maximum"
-    shelf.images[ImageKey("sha256:new")] = image("new", size=1)
+    memory_runtime.images[ImageKey("sha256:new")] = image("new", size=1)
     await aged(work, 1)
     outcome = await work.collect()
     assert keys(outcome) == ["sha256:old,hyperv"]
@@ -138,26 +142,26 @@ async def test_images_unused_for_too_long_go_whatever_the_disk_says() -> None:
 async def test_a_collector_that_just_started_judges_no_ages() -> None:
     clock = VirtualClock()
     policy = ImageGCPolicy(maximum_age=timedelta(hours=1))
-    shelf = InMemoryRuntime.of([image("app", size=1)])
-    work = collector(shelf, policy, clock)
+    memory_runtime = InMemoryRuntime.of([image("app", size=1)])
+    work = collector(memory_runtime, policy, clock)
     assert keys(await work.collect()) == []
 
 
 async def test_a_failed_removal_is_passed_over_and_tried_again() -> None:
-    shelf = InMemoryRuntime.of([image("a", "hyperv", 45), image("b", "hyperv", 45)])
+    memory_runtime = InMemoryRuntime.of([image("a", "hyperv", 45), image("b", "hyperv", 45)])
     stuck = ImageKey("sha256:a", "hyperv")
-    shelf.stuck = {stuck}
-    work = await aged(collector(shelf, ImageGCPolicy(85, 50)))
+    memory_runtime.stuck = {stuck}
+    work = await aged(collector(memory_runtime, ImageGCPolicy(85, 50)))
     outcome = await work.collect()
     assert keys(outcome) == ["sha256:b,hyperv"]
     assert outcome.failed == {stuck: "RemoveImage: UNKNOWN: device or resource busy"}
-    shelf.stuck = set()
-    shelf.capacity = 50
+    memory_runtime.stuck = set()
+    memory_runtime.capacity = 50
     assert keys(await work.collect()) == ["sha256:a,hyperv"]
 
 
 async def test_an_image_that_a_pod_came_to_need_meanwhile_stays() -> None:
-    shelf = InMemoryRuntime.of([image("app", "hyperv", 95)])
+    memory_runtime = InMemoryRuntime.of([image("app", "hyperv", 95)])
     looks = 0
 
     async def needed_after_the_look() -> Set[ImageKey]:
@@ -165,9 +169,9 @@ async def test_an_image_that_a_pod_came_to_need_meanwhile_stays() -> None:
         looks += 1
         return frozenset({ImageKey("sha256:app", "hyperv")} if looks > 2 else ())
 
-    work = await aged(replace_users(collector(shelf), needed_after_the_look))
+    work = await aged(replace_users(collector(memory_runtime), needed_after_the_look))
     assert keys(await work.collect()) == []
-    assert shelf.images
+    assert memory_runtime.images
 
 
 def replace_users(work: ImageGCManager, users: object) -> ImageGCManager:
@@ -177,22 +181,22 @@ def replace_users(work: ImageGCManager, users: object) -> ImageGCManager:
 
 
 async def test_a_dry_run_removes_nothing_and_forgets_nothing() -> None:
-    shelf = InMemoryRuntime.of([image("app", size=95)])
-    work = await aged(collector(shelf))
+    memory_runtime = InMemoryRuntime.of([image("app", size=95)])
+    work = await aged(collector(memory_runtime))
     first = await work.collect(dry_run=True)
     assert keys(first) == ["sha256:app"]
-    assert shelf.images
+    assert memory_runtime.images
     assert keys(await work.collect(dry_run=True)) == keys(first)
     assert keys(await work.collect()) == keys(first)
 
 
 async def test_with_the_gate_off_images_are_seen_and_removed_by_id_alone() -> None:
-    shelf = InMemoryRuntime.of([image("app", "process", 50), image("app", "hyperv", 45)])
-    blind = HandlerlessRuntime(shelf)
-    work = await aged(ImageGCManager(blind, VirtualClock(), ImageGCPolicy(), shelf.disk))
+    memory_runtime = InMemoryRuntime.of([image("app", "process", 50), image("app", "hyperv", 45)])
+    blind = HandlerlessRuntime(memory_runtime)
+    work = await aged(ImageGCManager(blind, VirtualClock(), ImageGCPolicy(), memory_runtime.disk))
     assert [str(each.key) for each in work.images] == ["sha256:app"]
     await work.collect()
-    assert shelf.removed == [ImageSpec("sha256:app")]
+    assert memory_runtime.removed == [ImageSpec("sha256:app")]
 
 
 @pytest.mark.parametrize(
@@ -239,46 +243,48 @@ IMAGES = st.builds(
 
 @st.composite
 def shelves(draw: st.DrawFn) -> InMemoryRuntime:
-    shelf = InMemoryRuntime.of(draw(st.lists(IMAGES, max_size=18)))
-    known = sorted(shelf.images)
+    memory_runtime = InMemoryRuntime.of(draw(st.lists(IMAGES, max_size=18)))
+    known = sorted(memory_runtime.images)
     if known:
-        shelf.in_use = draw(st.sets(st.sampled_from(known)))
-        shelf.stuck = draw(st.sets(st.sampled_from(known), max_size=2))
-    shelf.capacity = draw(st.integers(1, 300))
-    return shelf
+        memory_runtime.in_use = draw(st.sets(st.sampled_from(known)))
+        memory_runtime.stuck = draw(st.sets(st.sampled_from(known), max_size=2))
+    memory_runtime.capacity = draw(st.integers(1, 300))
+    return memory_runtime
 
 
 @given(shelves(), st.integers(0, 100), st.integers(0, 100), st.floats(0, 300))
 async def test_whatever_the_records_the_right_images_go(
-    shelf: InMemoryRuntime, one: int, other: int, age: float
+    memory_runtime: InMemoryRuntime, one: int, other: int, age: float
 ) -> None:
     policy = ImageGCPolicy(max(one, other), min(one, other))
-    before = dict(shelf.images)
-    work = await aged(collector(shelf, policy), age)
+    before = dict(memory_runtime.images)
+    work = await aged(collector(memory_runtime, policy), age)
     outcome = await work.collect()
     removed = [candidate.record for candidate in outcome.removed]
 
-    assert set(before) - set(shelf.images) == {record.key for record in removed}
+    assert set(before) - set(memory_runtime.images) == {record.key for record in removed}
     assert not any(record.in_use or record.pinned for record in removed)
     assert age >= 120 or not removed
     assert removed == sorted(removed, key=lambda record: record.eviction_order)
-    assert not {record.key for record in removed} & shelf.stuck
+    assert not {record.key for record in removed} & memory_runtime.stuck
     if removed:  # not one more than needed
         assert sum(record.size for record in removed[:-1]) < outcome.bytes_wanted
     if outcome.is_short_of_space:  # only because nothing else could go
-        left = [r for r in outcome.kept if not (r.in_use or r.pinned or r.key in shelf.stuck)]
+        left = [
+            r for r in outcome.kept if not (r.in_use or r.pinned or r.key in memory_runtime.stuck)
+        ]
         assert age < 120 or not left
 
 
 @given(st.lists(IMAGES, max_size=18), st.sets(st.sampled_from("abcdef")))
 async def test_a_variant_goes_alone(images: list[Image], used: set[str]) -> None:
-    shelf = InMemoryRuntime.of(images)
-    shelf.in_use = {ImageKey(f"sha256:{name}", "hyperv") for name in used}
-    vague = {user.id for user in shelf.in_use - set(shelf.images)}
+    memory_runtime = InMemoryRuntime.of(images)
+    memory_runtime.in_use = {ImageKey(f"sha256:{name}", "hyperv") for name in used}
+    vague = {user.id for user in memory_runtime.in_use - set(memory_runtime.images)}
     kept = {
         key
-        for key, each in shelf.images.items()
-        if key in shelf.in_use or key.id in vague or each.pinned
+        for key, each in memory_runtime.images.items()
+        if key in memory_runtime.in_use or key.id in vague or each.pinned
     }
-    await (await aged(collector(shelf))).remove_unused()
-    assert set(shelf.images) == kept
+    await (await aged(collector(memory_runtime))).remove_unused()
+    assert set(memory_runtime.images) == kept

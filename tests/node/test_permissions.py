@@ -18,7 +18,7 @@ from bayplan.kube.nodes import Node
 from bayplan.node.agent import NAME, LimitsAgent
 from bayplan.node.decision import AttachLimitSettings
 from tests.accounts import restricted, write_token
-from tests.deploy.made import made
+from tests.deploy.manifests import made
 from tests.node.running_agent import EBS_KEY, RunningAgent, csinode, node, publishing, seen
 
 pytestmark = pytest.mark.whole

@@ -23,10 +23,16 @@ from bayplan.kube.pods import Pod
 from bayplan.lab import VirtualLab
 from bayplan.node.decision import AttachLimitSettings, expect_limits
 from bayplan.node.settings import settings_of
-from tests.autoscaler.running import Town, all_run, live_town, story, virtual_town
+from tests.autoscaler.running_autoscaler import (
+    RunningCluster,
+    all_run,
+    live_running_cluster,
+    story,
+    virtual_running_cluster,
+)
 from tests.clocks import in_virtual_time
 from tests.node.running_agent import RunningAgent, limits_of, publishing, retype
-from tests.scheduler.running import pod
+from tests.scheduler.running_scheduler import pod
 
 pytestmark = pytest.mark.whole
 
@@ -43,20 +49,20 @@ AZURE = "azure-disk"
 OFF = Profile(gates=FeatureGates({"AttachVolumeLimit": False}))
 
 
-async def by_node_type(town: Town, at: RunningAgent) -> None:
+async def by_node_type(cluster: RunningCluster, at: RunningAgent) -> None:
     """Every node takes what its size can, no more; for ten more pods three nodes are bought."""
-    await town.until(all_run(30))
+    await cluster.until(all_run(30))
     bought = [f"small-{number}" for number in range(1, 5)]
-    assert await town.nodes() == ["custom-1", "large-1", *bought]
-    on = Counter(one.spec.node_name for one in await town.pods())
+    assert await cluster.nodes() == ["custom-1", "large-1", *bought]
+    on = Counter(one.spec.node_name for one in await cluster.pods())
     assert on["large-1"] == 16
     assert sum(on[name] for name in bought) == 30 - 16
     assert max(on[name] for name in bought) <= 4
-    assert not await town.said("FailedAttachVolume")
+    assert not await cluster.event_notes("FailedAttachVolume")
     await _published(at, {"custom-1": 16, "large-1": 16, **dict.fromkeys(bought, 4)})
-    (guess,) = await town.said("UnknownInstanceType")
+    (guess,) = await cluster.event_notes("UnknownInstanceType")
     assert guess.startswith("azure-disk Standard_Z9_custom, not in the table: 16 data disks;")
-    await _cannot_be_asked_for(town)
+    await _cannot_be_asked_for(cluster)
 
 
 async def _published(at: RunningAgent, counts: dict[str, int]) -> None:
@@ -65,7 +71,7 @@ async def _published(at: RunningAgent, counts: dict[str, int]) -> None:
         await at.publishes(name, dict.fromkeys(keys, count))
 
 
-async def _cannot_be_asked_for(town: Town) -> None:
+async def _cannot_be_asked_for(cluster: RunningCluster) -> None:
     """Under either prefix, in requests and in limits."""
     for prefix in ("attachable-volumes", "storage-attach-limits"):
         asked = {f"{prefix}-{AZURE}": "1"}
@@ -73,50 +79,57 @@ async def _cannot_be_asked_for(town: Town) -> None:
             wish = pod("default", "asks")
             wish["spec"]["containers"][0]["resources"] = amounts  # type: ignore[index]
             with pytest.raises(InvalidError, match=f"{prefix}-{AZURE}"):
-                await town.client.create(wish)
+                await cluster.client.create(wish)
 
 
 @pytest.fixture
-async def town(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Town]:
+async def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[RunningCluster]:
     """The story's cluster, on the clock that this run of the test is on."""
     virtual = in_virtual_time(request)
-    made = virtual_town(story(NAME)) if virtual else live_town(story(NAME, *SOON), tmp_path, FAST)
-    async with made as town:
-        yield town
+    made = (
+        virtual_running_cluster(story(NAME))
+        if virtual
+        else live_running_cluster(story(NAME, *SOON), tmp_path, FAST)
+    )
+    async with made as cluster:
+        yield cluster
 
 
 @pytest.mark.virtual
 @pytest.mark.wall
-async def test_old_limits_by_node_type(town: Town) -> None:
-    client = town.lab.client() if isinstance(town.lab, VirtualLab) else town.client
-    async with publishing(client, _settings(town)) as at:
-        await by_node_type(town, at)
+async def test_old_limits_by_node_type(cluster: RunningCluster) -> None:
+    client = cluster.lab.client() if isinstance(cluster.lab, VirtualLab) else cluster.client
+    async with publishing(client, _settings(cluster)) as at:
+        await by_node_type(cluster, at)
 
 
-def _settings(town: Town) -> AttachLimitSettings:
-    assert town.lab.spec.attach_limits is not None
-    return settings_of(town.lab.spec.attach_limits, enabled=True)
+def _settings(cluster: RunningCluster) -> AttachLimitSettings:
+    assert cluster.lab.spec.attach_limits is not None
+    return settings_of(cluster.lab.spec.attach_limits, enabled=True)
 
 
 @pytest.mark.virtual
 async def test_a_node_of_another_type_takes_more_and_pods_over_a_lowered_limit_stay() -> None:
     spec = story(NAME, ("max: 10", "max: 1"))
-    async with virtual_town(spec) as town, publishing(town.lab.client(), _settings(town)) as at:
-        await town.lab.forward(420)
-        assert Counter(one.status.phase for one in await town.pods()) == {
+    async with (
+        virtual_running_cluster(spec) as cluster,
+        publishing(cluster.lab.client(), _settings(cluster)) as at,
+    ):
+        await cluster.lab.forward(420)
+        assert Counter(one.status.phase for one in await cluster.pods()) == {
             "Running": 20,
             "Pending": 10,
         }
-        await retype(town.client, "small-1", "Standard_D8s_v3")
+        await retype(cluster.client, "small-1", "Standard_D8s_v3")
         await _published(at, {"small-1": 16})
         # The machine itself can still attach four, so what comes waits for its volumes there.
-        await town.until(lambda pods: sum(bool(p.spec.node_name) for p in pods.values()) == 30)
-        await retype(town.client, "small-1", "Standard_D2s_v3")
+        await cluster.until(lambda pods: sum(bool(p.spec.node_name) for p in pods.values()) == 30)
+        await retype(cluster.client, "small-1", "Standard_D2s_v3")
         await _published(at, {"small-1": 4})
-        await town.lab.forward(120)
-        on = Counter(one.spec.node_name for one in await town.pods())
+        await cluster.lab.forward(120)
+        on = Counter(one.spec.node_name for one in await cluster.pods())
         assert on["small-1"] == 14
-        (over,) = await town.said("VolumeLimitExceeded")
+        (over,) = await cluster.event_notes("VolumeLimitExceeded")
         assert over.startswith("14 volumes of disk.csi.azure.com are attached, over the limit 4")
 
 
@@ -131,13 +144,13 @@ async def _on_or_off(profile: Profile | None) -> None:
     assert spec.attach_limits is not None
     settings = settings_of(spec.attach_limits, enabled=on)
     async with (
-        virtual_town(spec, profile=profile) as town,
-        publishing(town.lab.client(), settings),
+        virtual_running_cluster(spec, profile=profile) as cluster,
+        publishing(cluster.lab.client(), settings),
     ):
-        await town.lab.forward(150)
-        nodes = (await town.client.list(Node)).items
+        await cluster.lab.forward(150)
+        nodes = (await cluster.client.list(Node)).items
         assert all(bool(limits_of(one.status.allocatable)) is on for one in nodes)
-        placed = Counter(one.spec.node_name for one in (await town.client.list(Pod)).items)
+        placed = Counter(one.spec.node_name for one in (await cluster.client.list(Pod)).items)
         assert (placed["small-1"] <= 4 and placed["large-1"] <= 16) is on
 
 
@@ -147,13 +160,13 @@ async def test_from_zero_as_many_are_bought_as_the_limits_to_come_call_for() -> 
     assert settings is not None
     rules = settings_of(settings, enabled=True)
     for expects, bought in ((unchanged, 1), (expect_limits(lambda: rules), 5)):
-        async with virtual_town(_from_zero(), expects=expects) as town:
+        async with virtual_running_cluster(_from_zero(), expects=expects) as cluster:
             # Nobody publishes yet, so that what is bought is what was believed beforehand.
-            await town.lab.forward(25)
-            assert len(town.sold - {"custom-1"}) == bought
-            async with publishing(town.lab.client(), rules):
-                await town.until(all_run(20))
-            on = Counter(one.spec.node_name for one in await town.pods())
+            await cluster.lab.forward(25)
+            assert len(cluster.created_instances - {"custom-1"}) == bought
+            async with publishing(cluster.lab.client(), rules):
+                await cluster.until(all_run(20))
+            on = Counter(one.spec.node_name for one in await cluster.pods())
             assert sorted(on.values()) == [4, 4, 4, 4, 4]
 
 

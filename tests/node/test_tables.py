@@ -15,8 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.kube.attachtables import CustomLimits
+from bayplan.kube.attachtables import CustomLimits, data_disks
 from bayplan.kube.names import is_qualified_name
+from bayplan.kube.pdlimits import OVERRIDE, pd_table
 from bayplan.kube.volumes import InTreeSources
 from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins import (
@@ -25,8 +26,6 @@ from bayplan.node.plugins import (
     LimitPlugin,
     OtherCloudError,
     aws_ebs,
-    azure_disk,
-    gce_pd,
 )
 from bayplan.node.plugins.base import LimitPluginOptions, ReservedSlots, key_of
 from bayplan.node.plugins.cinder import MAX_VOLUMES
@@ -53,7 +52,7 @@ def ec2_types() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_the_tables_know_thousands_of_types() -> None:
     assert len(aws_ebs.table()) > 1400
-    assert len(azure_disk.table().rows) > 3900
+    assert len(data_disks().rows) > 3900
 
 
 def test_every_ec2_type_publishes_what_its_row_says_by_the_rule_of_its_kind() -> None:
@@ -114,7 +113,7 @@ def test_places_are_kept_for_what_the_machine_needs_itself(
 
 
 def test_every_azure_size_publishes_its_data_disks_in_any_case() -> None:
-    for name, disks in azure_disk.table().rows.items():
+    for name, disks in data_disks().rows.items():
         for written in (name, name.upper()):
             one = found(AZURE, written)
             assert (one.count, one.is_guess) == (disks, False), name
@@ -172,7 +171,7 @@ def test_gce_types_publish_by_core_family_and_vcpus(name: str, count: int) -> No
 
 
 def test_every_step_of_every_hyperdisk_family_is_published_up_to_its_bound() -> None:
-    for family, steps in gce_pd.table().by_size.items():
+    for family, steps in pd_table().by_size.items():
         before = 0
         for most, count in steps:
             for size in (before + 1, most):
@@ -187,7 +186,7 @@ def test_every_step_of_every_hyperdisk_family_is_published_up_to_its_bound() -> 
     [("63", 63), ("127", 127), ("128", 127), ("0", 127), ("-1", 127), ("x", 127)],
 )
 def test_a_label_says_otherwise_where_it_can_be_one(written: str, count: int) -> None:
-    labels = {gce_pd.OVERRIDE: written}
+    labels = {OVERRIDE: written}
     assert found(PD, "n1-standard-1", labels=labels).count == count
     assert found(PD, "e2-micro", labels=labels).count == 15
 

@@ -18,8 +18,8 @@ EBS = "kubernetes.io/aws-ebs"
 DRIVER = "disk.example.com"
 
 
-class Heard:
-    """A snapshot that is watched, and what is told of it."""
+class LimitWatchFixture:
+    """A snapshot with a limit watch, and its reports."""
 
     def __init__(self, *objects: KubeObject, profile: Profile | None = None) -> None:
         self.snapshot = Snapshot(objects, profile=profile)
@@ -52,7 +52,7 @@ def with_volumes(count: int) -> list[KubeObject]:
 
 
 def test_a_wrong_amount_is_told_once_and_again_when_it_is_another() -> None:
-    it = Heard(node("-5"))
+    it = LimitWatchFixture(node("-5"))
     assert [reason for _, reason, _ in it.told] == ["UnreadableAttachLimit"]
     assert "'-5' is not a valid attach limit" in it.told[0][2]
     it.put(node("-5"))
@@ -68,13 +68,15 @@ def test_a_wrong_amount_is_told_once_and_again_when_it_is_another() -> None:
 
 def test_with_the_gate_off_nobody_reads_the_keys_and_nobody_is_told() -> None:
     for on in (True, False, True):
-        it = Heard(node("-5"), profile=Profile(gates=FeatureGates({"AttachVolumeLimit": on})))
+        it = LimitWatchFixture(
+            node("-5"), profile=Profile(gates=FeatureGates({"AttachVolumeLimit": on}))
+        )
         assert bool(it.told) is on
         assert bool(it.count("unreadable_attach_limits", key=KEY)) is on
 
 
 def test_a_lowered_limit_is_told_with_how_many_there_are_and_counted_until_it_is_raised() -> None:
-    it = Heard(node("8"), *with_volumes(6))
+    it = LimitWatchFixture(node("8"), *with_volumes(6))
     assert not it.told
     it.put(node("4"))
     ((name, reason, text),) = it.told
@@ -93,18 +95,18 @@ def test_a_lowered_limit_of_a_csinode_is_told(before: int | None) -> None:
     volumes = [make_pv(f"v{i}").csi(DRIVER, f"h{i}").bound_to(f"c{i}").obj() for i in range(3)]
     pods = [make_pod(f"p{i}").claim(f"c{i}").node("n").obj() for i in range(3)]
     first = make_csinode("n").driver(DRIVER, before).obj()
-    it = Heard(node(None), first, *claims, *volumes, *pods)
+    it = LimitWatchFixture(node(None), first, *claims, *volumes, *pods)
     assert not it.told
     it.put(make_csinode("n").driver(DRIVER, 1).obj())
     assert it.told[0][2].startswith(f"3 volumes of {DRIVER} are attached, over the limit 1")
 
 
 def test_what_is_over_its_limit_from_the_beginning_is_told() -> None:
-    assert Heard(node("2"), *with_volumes(3)).told[0][1] == "VolumeLimitExceeded"
+    assert LimitWatchFixture(node("2"), *with_volumes(3)).told[0][1] == "VolumeLimitExceeded"
 
 
 def test_a_node_that_is_gone_is_forgotten() -> None:
-    it = Heard(node("-5"), *with_volumes(3))
+    it = LimitWatchFixture(node("-5"), *with_volumes(3))
     it.snapshot.delete(Node, "n")
     it.watch.on_event(ClusterEvent.of(node("-5"), None))
     assert it.count("unreadable_attach_limits", key=KEY) == 0

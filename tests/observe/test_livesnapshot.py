@@ -18,7 +18,7 @@ from tests.client.conftest import ensure
 NODE = "bayplan-observe-test"
 
 
-class Heard:
+class EventLog:
     """Events as they come, to wait for."""
 
     def __init__(self, live: LiveSnapshot) -> None:
@@ -62,7 +62,7 @@ async def test_a_live_snapshot_starts_whole_and_then_follows(
     await client.create(pod(namespace, "early"))
     async with follow(client) as live:
         assert not live.is_synced
-        heard = Heard(live)
+        heard = EventLog(live)
         await live.synced()
         assert live.snapshot.get(Node, node) is not None
         assert live.snapshot.get(Pod, f"{namespace}/early") is not None
@@ -99,7 +99,7 @@ async def test_what_happens_while_a_snapshot_is_filled_is_neither_lost_nor_told_
         await client.create(pod(namespace, name))
     # A turn that is over at once: after each object, everybody else has theirs.
     async with follow(client, kinds=(Namespace, Node, Pod), turn=0.0) as live:
-        heard = Heard(live)
+        heard = EventLog(live)
         await asyncio.gather(live.synced(), _churn(client, namespace, names, live))
         await client.create(pod(namespace, "last"))
         await heard.until("added", f"{namespace}/last")
@@ -115,7 +115,7 @@ async def test_what_happens_while_a_snapshot_is_filled_is_neither_lost_nor_told_
 async def test_a_pod_that_ends_is_gone(client: Client, namespace: str, node: str) -> None:
     await client.create(pod(namespace, "job"))
     async with follow(client) as live:
-        heard = Heard(live)
+        heard = EventLog(live)
         await live.synced()
         ended = merge({"status": {"phase": "Succeeded"}})
         await client.patch(Pod, namespace, "job", change=ended, subresource="status")

@@ -14,8 +14,8 @@ from bayplan.observe import ObjectProblem, Observer
 from tests.builders import make_node, make_pod
 
 
-class Watched:
-    """An observer of an empty snapshot, and all that it told."""
+class ObserverFixture:
+    """An observer of an empty snapshot, and all that it published."""
 
     def __init__(self) -> None:
         self.observer = Observer(Snapshot())
@@ -48,7 +48,7 @@ class Watched:
 
 
 def test_what_is_told_is_what_the_snapshot_has() -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_node("n1").obj())
     it.say(make_pod("p").cpu("1").obj())
     pod = it.snapshot.get(Pod, "default/p")
@@ -60,7 +60,7 @@ def test_what_is_told_is_what_the_snapshot_has() -> None:
 
 
 def test_listeners_hear_of_a_change_when_the_snapshot_shows_it() -> None:
-    it = Watched()
+    it = ObserverFixture()
     seen: list[object] = []
     it.observer.listen(lambda event: seen.append(it.snapshot.get(event.kind, "n1")))
     it.say(make_node("n1").obj())
@@ -75,7 +75,7 @@ def test_listeners_hear_of_a_change_when_the_snapshot_shows_it() -> None:
 
 
 def test_nothing_changes_while_something_is_tried() -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_node("n1").obj())
     with it.snapshot.fork():
         it.say(make_node("n2").obj())
@@ -90,7 +90,7 @@ def test_nothing_changes_while_something_is_tried() -> None:
 
 
 def test_what_could_mislead_is_set_aside_and_told_once() -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_node("n1").obj())
     for beat in range(3):  # heartbeats change the version, not the problem
         it.say(make_pod("p").cpu("-1").labels(beat=str(beat)).obj())
@@ -107,7 +107,7 @@ def test_what_could_mislead_is_set_aside_and_told_once() -> None:
 
 
 def test_the_last_sound_version_stays_in_use() -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_node("n1").capacity(cpu="2").obj())
     first = it.snapshot.get(Node, "n1")
     it.say(make_node("n1").capacity(cpu="-2").obj())
@@ -119,7 +119,7 @@ def test_the_last_sound_version_stays_in_use() -> None:
 
 
 def test_what_was_never_sound_goes_without_a_word() -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_node("n1").capacity(cpu="-2").obj())
     it.unsay(Node, "n1")
     assert it.events == []
@@ -127,7 +127,7 @@ def test_what_was_never_sound_goes_without_a_word() -> None:
 
 
 def test_an_object_that_does_not_fit_its_type_is_set_aside_too() -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_pod("p").obj())
     known = it.snapshot.get(Pod, "default/p")
     for _ in range(2):
@@ -140,9 +140,9 @@ def test_an_object_that_does_not_fit_its_type_is_set_aside_too() -> None:
     assert it.events[-1].before is known
 
 
-def assumed() -> Watched:
+def assumed() -> ObserverFixture:
     """A pod that is assumed on a node, and was seen without one."""
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_node("n1").capacity(cpu="1").obj())
     it.say(make_node("n2").capacity(cpu="1").obj())
     it.say(make_pod("p").cpu("1").uid("1").obj())
@@ -174,7 +174,7 @@ def test_a_pod_that_is_not_where_it_was_assumed_leaves_that_node(seen: Pod | Non
 
 @pytest.mark.parametrize("node", ["", "n2"])
 def test_a_pod_that_is_not_where_it_was_nominated_leaves_that_node(node: str) -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_node("n1").capacity(cpu="1").obj())
     it.say(make_pod("p").cpu("1").uid("1").obj())
     it.snapshot.nominate(make_pod("p").cpu("1").uid("1").obj(), "n1")
@@ -198,7 +198,7 @@ def test_a_pod_that_may_be_where_it_was_assumed_is_told_as_it_was_seen(node: str
 
 
 def test_a_pod_that_says_the_same_again_keeps_its_spec() -> None:
-    it = Watched()
+    it = ObserverFixture()
     first, second = make_pod("p").cpu("1").obj(), make_pod("p").cpu("1").node("n1").obj()
     it.say(first)
     it.say(second)
@@ -207,7 +207,7 @@ def test_a_pod_that_says_the_same_again_keeps_its_spec() -> None:
 
 
 def test_a_pod_that_says_something_else_is_checked_whole() -> None:
-    it = Watched()
+    it = ObserverFixture()
     it.say(make_pod("p").cpu("1").obj())
     it.say(make_pod("p").cpu("-1").obj())
     it.say(make_pod("p").cpu("-1").node("n1").obj())

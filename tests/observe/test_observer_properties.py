@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.kube.nodes import Node
 from tests.builders import make_node
-from tests.observe.test_observer import Watched
+from tests.observe.test_observer import ObserverFixture
 
 pytestmark = pytest.mark.whole
 
@@ -24,7 +24,7 @@ STEPS = st.lists(
 def test_the_snapshot_ends_with_the_last_sound_version_of_all_that_is_there(
     steps: list[tuple[str, str]],
 ) -> None:
-    it = Watched()
+    it = ObserverFixture()
     there: set[str] = set()
     expected: dict[str, Node] = {}
     for what, name in steps:
@@ -53,7 +53,7 @@ def test_the_snapshot_ends_with_the_last_sound_version_of_all_that_is_there(
     _lives_without_gaps(it)
 
 
-def _lives_without_gaps(it: Watched) -> None:
+def _lives_without_gaps(it: ObserverFixture) -> None:
     """Each event starts from where the one before it about the same object ended."""
     last: dict[str, object] = {}
     for event in it.events:

@@ -10,14 +10,18 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bayplan.base.clock import Clock
+from bayplan.base.clock import Clock, WallClock
 from bayplan.client import Client
+from bayplan.observe.kinds import OBSERVED, WORKLOAD_KINDS
 from bayplan.observe.recorder import ClusterRecorder
 from bayplan.recordings import ObjectIdentity, RecordedObject, Recording, RecordingWriter
 from tests.client.scripted import Scripted, event, page, refusal, stream
 from tests.patience import PATIENCE
 
 NODE = {"metadata": {"name": "n1", "uid": "u1", "resourceVersion": "1"}}
+SYNC_TIMEOUT = 12.5
+KINDS = len((*OBSERVED, *WORKLOAD_KINDS)) + 2
+"""Recorded kinds: with events and the autoscaler's status."""
 Answering = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -39,6 +43,26 @@ def answering(broken: str, *news: object) -> Answering:
     return answer
 
 
+class OthersSynced(WallClock):
+    """A clock on which the sync timeout ends when all kinds but one are being watched."""
+
+    def __init__(self, server: Scripted) -> None:
+        self._server = server
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds != SYNC_TIMEOUT:
+            return await super().sleep(seconds)
+        while len(self._watched()) < KINDS - 1:
+            self._server.news.clear()
+            await self._server.news.wait()
+        return None
+
+    def _watched(self) -> set[str]:
+        """Return what is watched: an informer has synced before it watches."""
+        asked = [one for one in self._server.requests if "watch" in one.query]
+        return {one.path for one in asked if "sendInitialEvents" not in one.query}
+
+
 def opening(
     path: Path, kind: type[RecordingWriter] = RecordingWriter
 ) -> Callable[..., RecordingWriter]:
@@ -48,9 +72,10 @@ def opening(
 async def test_a_kind_that_cannot_be_told_does_not_hold_the_others(tmp_path: Path) -> None:
     told: list[str] = []
     opened = opening(tmp_path / "r.bpr")
-    recorder = ClusterRecorder(opened, report=told.append, sync_timeout=5.0)  # time for all others
-    async with Scripted(answering("/queues")) as server, Client(server.access) as client:
-        async with asyncio.timeout(PATIENCE):
+    recorder = ClusterRecorder(opened, report=told.append, sync_timeout=SYNC_TIMEOUT)
+    async with Scripted(answering("/queues")) as server:
+        others = OthersSynced(server)
+        async with Client(server.access, clock=others) as client, asyncio.timeout(PATIENCE):
             await recorder.lead(client, 0.1)
     with Recording(tmp_path / "r.bpr") as recording:
         assert ObjectIdentity("v1", "Node", "n1") in recording.state_at(0.0).objects
@@ -69,7 +94,7 @@ async def test_the_time_to_record_begins_with_the_recording(tmp_path: Path) -> N
         assert recording.seconds >= 0.1
 
 
-class _Full(RecordingWriter):
+class _FullDiskWriter(RecordingWriter):
     """On a disk that is full when the first news comes."""
 
     def record(self, at: float, obj: RecordedObject) -> bool:
@@ -83,7 +108,7 @@ async def test_a_full_disk_is_said_as_what_it_is(tmp_path: Path) -> None:
 
     def opened(clock: Clock) -> RecordingWriter:
         began.set()
-        return _Full(tmp_path / "r.bpr", name="test", start=clock.now())
+        return _FullDiskWriter(tmp_path / "r.bpr", name="test", start=clock.now())
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         is_watch = "watch" in request.query and "sendInitialEvents" not in request.query

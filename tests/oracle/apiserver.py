@@ -19,7 +19,7 @@ import aiohttp
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.oracle.corpus import SessionCase, Step
-from tests.oracle.normalizing import normalized
+from tests.oracle.normalization import normalized
 from tests.oracle.sessions import Memory, Raw, Wire, run
 
 LEVELS = ("status", "reasons", "everything", "owners")

@@ -35,7 +35,7 @@ class Case(msgspec.Struct, kw_only=True):
     expect: list[Expectation]
 
 
-class Bought(msgspec.Struct, kw_only=True):
+class EstimatedNodes(msgspec.Struct, kw_only=True):
     """The nodes that Cluster Autoscaler's estimator took of a group, and the pods on them."""
 
     nodes: int
@@ -47,7 +47,7 @@ class ScaleUpExpectation(msgspec.Struct, kw_only=True):
 
     gates: dict[str, bool] = {}
     fits_now: int
-    groups: dict[str, Bought]
+    groups: dict[str, EstimatedNodes]
 
 
 class NodeGroup(msgspec.Struct, kw_only=True):

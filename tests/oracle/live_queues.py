@@ -32,7 +32,7 @@ from bayplan.scheduler.config import QueueSettings, default_settings
 from tests.oracle.corpus import QueueCase
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.test_random_queues import NOBODY
-from tests.scheduler.running import scheduling
+from tests.scheduler.running_scheduler import scheduling
 
 QUIET = 60.0
 """Seconds in which all is decided that can be: no reservation has ended, nobody is impatient."""

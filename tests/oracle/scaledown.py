@@ -61,7 +61,7 @@ class _Scenario:
     """A case as one way of asking has it."""
 
     case: ScaleDownCase
-    world: ClusterView
+    view: ClusterView
     controllers: Controllers
 
     @property
@@ -71,8 +71,8 @@ class _Scenario:
 
     def scene(self) -> DrainContext:
         """With fresh budgets."""
-        budgets = BudgetIndexCache().remaining(self.world.snapshot)
-        return DrainContext(self.world.now, self.world.options, budgets, self.controllers)
+        budgets = BudgetIndexCache().remaining(self.view.snapshot)
+        return DrainContext(self.view.now, self.view.options, budgets, self.controllers)
 
 
 def differences(case: ScaleDownCase) -> list[str]:
@@ -151,10 +151,10 @@ def _world(given: Mapping[str, Any], snapshot: Snapshot) -> ClusterView:
 
 
 def _compare(scenario: _Scenario, answers: Answers) -> Iterator[str]:
-    case, snapshot = scenario.case, scenario.world.snapshot
+    case, snapshot = scenario.case, scenario.view.snapshot
     with snapshot.fork():
         count_nominated(snapshot)
-        judged = EligibilityChecker(scenario.gpu_label).of(scenario.world)
+        judged = EligibilityChecker(scenario.gpu_label).of(scenario.view)
         for name, wanted in case.expected["nodes"].items():
             yield from _compare_node(scenario, judged[name], wanted)
         for name, wanted in answers["removal"].items():
@@ -170,7 +170,7 @@ def _compare_node(scenario: _Scenario, judged: NodeEligibility, wanted: Answers)
     if reason != wanted.get("reason"):
         yield f"{name}: ours {reason}, theirs {wanted.get('reason')}"
     scene = scenario.scene()
-    records = scenario.world.snapshot.cluster.records_on(name)
+    records = scenario.view.snapshot.cluster.records_on(name)
     ours = {record.key: _said(record.pod, scene) for record in records}
     if ours != (wanted.get("pods") or {}):
         yield f"{name}: ours {ours}, theirs {wanted.get('pods')}"
@@ -202,7 +202,7 @@ def _same(ours: float, theirs: float | str) -> bool:
 
 def _take_away(scenario: _Scenario, name: str) -> NodeToBeRemoved | UnremovableNode:
     """One node, from the untouched cluster."""
-    snapshot = scenario.world.snapshot
+    snapshot = scenario.view.snapshot
     every = Destinations(snapshot, snapshot.cluster.slots.by_name)
     with snapshot.fork():
         return RemovalSimulator(snapshot, scenario.scene(), every).simulate_removal(name)
@@ -223,7 +223,7 @@ def _compare_removal(scenario: _Scenario, name: str, wanted: Answers) -> Iterato
 
 
 def _compare_sets(scenario: _Scenario, found: NodeToBeRemoved, wanted: Answers) -> Iterator[str]:
-    options = scenario.world.options
+    options = scenario.view.options
     by_default = (
         options.daemonset_eviction_for_empty_nodes
         if found.is_empty
@@ -243,7 +243,7 @@ def _compare_sets(scenario: _Scenario, found: NodeToBeRemoved, wanted: Answers) 
 def _compare_without(
     scenario: _Scenario, before: Answers, changed: Mapping[str, str]
 ) -> Iterator[str]:
-    snapshot = scenario.world.snapshot
+    snapshot = scenario.view.snapshot
     with snapshot.fork():
         count_nominated(snapshot)
         for name, wanted in before.items():
@@ -255,7 +255,7 @@ def _compare_without(
 
 def _plan(scenario: _Scenario) -> ScaleDownPlan:
     planner = Planner(scenario.gpu_label, order=lambda _judged, names: sorted(names))
-    return planner.plan(scenario.world, ScaleDownContext(scenario.controllers))
+    return planner.plan(scenario.view, ScaleDownContext(scenario.controllers))
 
 
 def _compare_sequence(plan: ScaleDownPlan, wanted: Answers) -> Iterator[str]:
@@ -286,7 +286,7 @@ def _unanswered(scenario: _Scenario) -> Iterator[str]:
     """The nodes of which nothing is said."""
     plan = _plan(scenario)
     told = {one.node for one in plan.unremovable} | set(plan.unneeded)
-    for name in scenario.world.snapshot.cluster.slots.by_name:
+    for name in scenario.view.snapshot.cluster.slots.by_name:
         if name not in told:
             yield f"{name}: no answer"
 

@@ -18,7 +18,7 @@ from bayplan.kube.codec import decode_object
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
-from tests.oracle.corpus import Bought, NodeGroup, ScaleUpCase
+from tests.oracle.corpus import EstimatedNodes, NodeGroup, ScaleUpCase
 
 K = TypeVar("K")
 MOST_NODES = 1000
@@ -49,9 +49,9 @@ def differences(case: ScaleUpCase) -> dict[str, list[str]]:
 
 
 def _worse(
-    where: str, group: NodeGroup, option: Option, fits_now: int, bought: Bought | None
+    where: str, group: NodeGroup, option: Option, fits_now: int, bought: EstimatedNodes | None
 ) -> list[str]:
-    theirs = bought or Bought(nodes=0, placed=0)
+    theirs = bought or EstimatedNodes(nodes=0, placed=0)
     pods, nodes = option.helped, option.estimate.nodes
     wanted = fits_now + theirs.placed
     if pods > wanted or (pods == wanted and nodes <= theirs.nodes):

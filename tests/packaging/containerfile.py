@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.packaging.fresh import ROOT, Place
+from tests.packaging.empty_home import ROOT, EmptyHome
 
 LET_IN = {"LICENSE", "README.md", "pyproject.toml", "requirements", "src"}
 
@@ -46,7 +46,7 @@ def stages() -> list[Stage]:
     return found
 
 
-def build(place: Place) -> None:
+def build(place: EmptyHome) -> None:
     """Do all steps of the first stage."""
     (first, _) = stages()
     for word, rest in first.steps:

@@ -9,9 +9,9 @@ import pytest
 
 import bayplan
 from bayplan.deploy.components import DAEMONS
-from tests.deploy.made import made
+from tests.deploy.manifests import made
 from tests.packaging.containerfile import LET_IN, stages, steps
-from tests.packaging.fresh import INSTALLING, ROOT, Place
+from tests.packaging.empty_home import INSTALLING, ROOT, EmptyHome
 
 pytestmark = [
     pytest.mark.whole,
@@ -53,7 +53,7 @@ def test_what_is_installed_is_locked_by_hash() -> None:
     assert (ROOT / ".dockerignore").read_text().split() == ignored
 
 
-def test_what_is_built_runs_and_writes_nothing(image: Place, programs: Path) -> None:
+def test_what_is_built_runs_and_writes_nothing(image: EmptyHome, programs: Path) -> None:
     program = programs / "bayplan"
     before = _files(image.folder / "opt/bayplan")
     assert image.run(program, "--version").strip() == bayplan.__version__
@@ -64,7 +64,7 @@ def test_what_is_built_runs_and_writes_nothing(image: Place, programs: Path) -> 
     assert image.left_in_home() == []
 
 
-def test_nothing_is_in_it_that_only_builds_or_tests(image: Place) -> None:
+def test_nothing_is_in_it_that_only_builds_or_tests(image: EmptyHome) -> None:
     (packages,) = (image.folder / "opt/bayplan/lib").glob("python*/site-packages")
     names = {one.name.partition("-")[0].lower() for one in packages.glob("*.dist-info")}
     assert "bayplan" in names

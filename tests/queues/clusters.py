@@ -41,7 +41,7 @@ def gang(group: str, pods: int, cpu: str = "1") -> list[Pod]:
 
 
 class Cluster:
-    """Objects, the books of their queues, and the nodes."""
+    """Objects, the ledger of their queues, and the nodes."""
 
     def __init__(
         self,

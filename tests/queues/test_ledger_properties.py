@@ -22,7 +22,7 @@ some_cpu = st.sampled_from(["", "500m", "2"])
 group_names = st.sampled_from(GROUPS)
 
 
-class Books(RuleBasedStateMachine):
+class LedgerMachine(RuleBasedStateMachine):
     """Objects come and go, and decisions are made, in any order."""
 
     pods = Bundle("pods")
@@ -134,5 +134,5 @@ def _sum(members: object) -> Resources:
     return sum((one.request for one in found), NOTHING)
 
 
-TestBooks = Books.TestCase
+TestBooks = LedgerMachine.TestCase
 TestBooks.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)

@@ -27,8 +27,8 @@ acts = st.lists(
 )
 
 
-class Bench:
-    """A ledger, the order of its queues, and somebody who serves whoever is next."""
+class QueueOrderFixture:
+    """A ledger, the order of its queues, and serving the next one."""
 
     def __init__(self, strict: str) -> None:
         self.ledger = Ledger(priority_of=lambda name: 10 if name == "high" else 0)
@@ -98,7 +98,7 @@ class Bench:
         ]  # fmt: skip
 
 
-def play(bench: Bench, what: list[Act], pace: float) -> float:
+def play(bench: QueueOrderFixture, what: list[Act], pace: float) -> float:
     now = 0.0
     for act, queue, number in what:
         now += pace
@@ -117,14 +117,14 @@ def play(bench: Bench, what: list[Act], pace: float) -> float:
 
 @given(acts, st.sampled_from(("", "a", "c")))
 def test_whoever_has_quota_is_let_in(what: list[Act], strict: str) -> None:
-    bench = Bench(strict)
+    bench = QueueOrderFixture(strict)
     play(bench, what, pace=1.0)
     assert bench.forgotten() == []
 
 
 @given(acts)
 def test_who_was_held_up_goes_on_when_that_is_over(what: list[Act]) -> None:
-    bench = Bench("")
+    bench = QueueOrderFixture("")
     now = play(bench, what, pace=PATIENCE / 4)
     rounds = len(bench.order) + 1  # each may hold the others up once
     while bench.forgotten() and rounds:
@@ -134,7 +134,7 @@ def test_who_was_held_up_goes_on_when_that_is_over(what: list[Act]) -> None:
 
 
 def test_who_comes_before_the_one_that_stops_a_strict_queue_does_not_wait_for_it() -> None:
-    bench = Bench("c")
+    bench = QueueOrderFixture("c")
     bench.come("c", 5, now=1.0)
     bench.look(1.0)
     bench.come("c", 2, now=2.0, priority="high")

@@ -32,7 +32,7 @@ from tests.builders import make_csinode, make_node, make_pod, make_storage_class
 
 NAMES = Pseudonyms(b"key")
 SOURCES = Path(bayplan.__file__).parent
-ROOMS = ("fit", "queues", "scheduler", "observe", "kube", "nodegroups", "node", "autoscaler")
+PACKAGES = ("fit", "queues", "scheduler", "observe", "kube", "nodegroups", "node", "autoscaler")
 OTHERS_OBJECTS = ("providers/clusterapi", "scaledown/actuation", "recordings/privacy")
 """What reads annotations of Machines, or of live nodes while it acts on them."""
 READS = re.compile(
@@ -43,8 +43,8 @@ READS = re.compile(
 
 def test_every_annotation_that_decides_something_is_kept() -> None:
     read = set()
-    for room in ROOMS:
-        for path in (SOURCES / room).rglob("*.py"):
+    for package in PACKAGES:
+        for path in (SOURCES / package).rglob("*.py"):
             text = path.read_text()
             if "annotations" not in text or any(one in str(path) for one in OTHERS_OBJECTS):
                 continue
@@ -179,8 +179,8 @@ def test_addresses_of_hosts_stay_addresses() -> None:
     assert NAMES.address("0.0.0.0") == "0.0.0.0"
 
 
-class Planting:
-    """Fills every field of a type, each text with another word that nobody else has made up."""
+class FieldFiller:
+    """Fills every field of a type, each text with a word of its own."""
 
     def __init__(self, amount: str = "") -> None:
         self._numbers = itertools.count()
@@ -217,7 +217,7 @@ HIDDEN = [name for name, kind in KINDS.items() if kind.type not in NOT_ANONYMISA
 
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_no_word_of_somebody_is_left_in_any_field(kind: str) -> None:
-    obj = Planting().fill(KINDS[kind].type)
+    obj = FieldFiller().fill(KINDS[kind].type)
     obj.api_version, obj.kind = KINDS[kind].api_version, kind
     scrub(obj)
     Anonymiser(NAMES)(obj)
@@ -226,7 +226,7 @@ def test_no_word_of_somebody_is_left_in_any_field(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", HIDDEN)
 def test_amounts_stay_in_all_fields(kind: str) -> None:
-    planting = Planting("17Gi")
+    planting = FieldFiller("17Gi")
     obj = planting.fill(KINDS[kind].type)
     Anonymiser(NAMES)(obj)
     assert encode(obj).decode().count('"17Gi"') == planting.amounts

@@ -32,7 +32,7 @@ from bayplan.recordings.format import MAGIC, BlockType, pack_block
 from bayplan.recordings.objects import encode_object
 from bayplan.recordings.reader import apply_change
 from tests.builders import make_node, make_pod
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 States = list[tuple[float, dict[ObjectIdentity, RecordedObject]]]
@@ -59,7 +59,7 @@ def record(path: Path, seed: int, steps: int) -> States:
     return states
 
 
-def told(objects: dict[ObjectIdentity, RecordedObject]) -> dict[ObjectIdentity, bytes]:
+def encoded(objects: dict[ObjectIdentity, RecordedObject]) -> dict[ObjectIdentity, bytes]:
     return {key: encode_object(obj) for key, obj in objects.items()}
 
 
@@ -77,10 +77,10 @@ def test_seeking_gives_what_was_there_and_equals_playing_from_the_start(
             changes = list(recording.after(0))
             for at, objects in last.items():
                 found = recording.state_at(at)
-                assert told(found.objects) == told(objects)
+                assert encoded(found.objects) == encoded(objects)
                 while changes and changes[0].seq <= found.seq:
                     apply_change(played, changes.pop(0))
-                assert told(played) == told(objects)
+                assert encoded(played) == encoded(objects)
             assert not changes
             assert recording.seconds >= states[-1][0]
 
@@ -93,7 +93,7 @@ def test_keyframes_are_written_now_and_then_so_that_seeking_stays_cheap(
     with Recording(tmp_path / "r.bpr") as recording:
         assert len(recording._keyframes) > 3
         for at, objects in dict(states).items():
-            assert told(recording.state_at(at).objects) == told(objects)
+            assert encoded(recording.state_at(at).objects) == encoded(objects)
 
 
 @given(st.integers(0, 1000), st.floats(0.0, 1.0))
@@ -111,8 +111,8 @@ def test_a_file_that_is_cut_anywhere_is_read_up_to_its_last_whole_block(
         except RecordingError:
             return  # not even its header is left
         with recording:
-            known = [told(objects) for _, objects in states] + [{}]
-            assert told(recording.state_at(recording.seconds).objects) in known
+            known = [encoded(objects) for _, objects in states] + [{}]
+            assert encoded(recording.state_at(recording.seconds).objects) in known
 
 
 @given(st.integers(0, 1000), st.floats(0.0, 0.999), st.integers(1, 255))
@@ -128,12 +128,12 @@ def test_a_damaged_file_is_an_error_that_names_the_place_or_is_told_to_be_cut(
         path.write_bytes(bytes(content))
         try:
             with Recording(path) as recording:
-                found = [told(recording.state_at(at).objects) for at, _ in states]
+                found = [encoded(recording.state_at(at).objects) for at, _ in states]
                 is_cut = bool(recording.truncated_bytes)
         except RecordingError:
             pass  # it is said, and where
         else:
-            whole = [told(dict(states)[at]) for at, _ in states]
+            whole = [encoded(dict(states)[at]) for at, _ in states]
             assert is_cut or found == whole
 
 

@@ -42,7 +42,7 @@ def driverless(tmp_path: Path) -> str:
     return dump(tmp_path, node(), *storage, *pods, pod("plain"))
 
 
-def told(capsys: Captured, *arguments: str) -> tuple[int, str]:
+def explain(capsys: Captured, *arguments: str) -> tuple[int, str]:
     return run(["explain", *arguments, "--no-fixes"]), capsys.readouterr().out
 
 
@@ -52,7 +52,7 @@ def judged(capsys: Captured, *arguments: str) -> list[dict[str, Any]]:
 
 
 def test_a_pod_of_kube_scheduler_gets_its_answer(driverless: str, capsys: Captured) -> None:
-    code, out = told(capsys, "-f", driverless, "default-scheduler")
+    code, out = explain(capsys, "-f", driverless, "default-scheduler")
     assert code == 0
     assert f"Evaluated by the rules of {THEIRS}." in out
     assert (
@@ -62,25 +62,25 @@ def test_a_pod_of_kube_scheduler_gets_its_answer(driverless: str, capsys: Captur
 
 
 def test_a_pod_of_ours_gets_ours(driverless: str, capsys: Captured) -> None:
-    code, out = told(capsys, "-f", driverless, "bayplan")
+    code, out = explain(capsys, "-f", driverless, "bayplan")
     assert code == 1
     assert "Evaluated by the rules of bayplan." in out
     assert f"{THEIRS} would schedule it to node n1." in out
 
 
 def test_a_scheduler_that_is_neither_is_said(driverless: str, capsys: Captured) -> None:
-    code, out = told(capsys, "-f", driverless, "fancy")
+    code, out = explain(capsys, "-f", driverless, "fancy")
     assert code == 0
     assert f"The rules of scheduler fancy are unknown: used those of {THEIRS}." in out
-    code, out = told(capsys, "-f", driverless, "fancy", "--as", "bayplan")
+    code, out = explain(capsys, "-f", driverless, "fancy", "--as", "bayplan")
     assert code == 1
     assert "Nothing is known" not in out
 
 
 @pytest.mark.parametrize("name", ["default-scheduler", "bayplan", "fancy"])
 def test_either_can_be_asked(name: str, driverless: str, capsys: Captured) -> None:
-    assert told(capsys, "-f", driverless, name, "--as", "kube-scheduler")[0] == 0
-    assert told(capsys, "-f", driverless, name, "--as", "bayplan")[0] == 1
+    assert explain(capsys, "-f", driverless, name, "--as", "kube-scheduler")[0] == 0
+    assert explain(capsys, "-f", driverless, name, "--as", "bayplan")[0] == 1
 
 
 def test_nothing_is_said_where_both_agree(driverless: str, capsys: Captured) -> None:
@@ -89,7 +89,7 @@ def test_nothing_is_said_where_both_agree(driverless: str, capsys: Captured) -> 
 
 
 def test_all_that_wait_are_judged_each_by_its_own(driverless: str, capsys: Captured) -> None:
-    code, out = told(capsys, "-f", driverless, "--all-pending")
+    code, out = explain(capsys, "-f", driverless, "--all-pending")
     assert code == 1
     said = (
         "Evaluated by the rules of each pod's scheduler: 3 by kube-scheduler 1.36.4, 1 by bayplan."
@@ -100,8 +100,8 @@ def test_all_that_wait_are_judged_each_by_its_own(driverless: str, capsys: Captu
 def test_our_settings_do_not_change_their_answer(driverless: str, capsys: Captured) -> None:
     for gate in ("true", "false"):
         gates = f"--feature-gates=VolumeLimitScaling={gate}"
-        assert told(capsys, "-f", driverless, "default-scheduler", gates)[0] == 0
-    assert told(capsys, "-f", driverless, "bayplan", "--missing-driver=opt-in")[0] == 0
+        assert explain(capsys, "-f", driverless, "default-scheduler", gates)[0] == 0
+    assert explain(capsys, "-f", driverless, "bayplan", "--missing-driver=opt-in")[0] == 0
 
 
 def test_a_judge_that_does_not_exist_is_bad_input(driverless: str, capsys: Captured) -> None:

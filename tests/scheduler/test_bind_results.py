@@ -27,7 +27,7 @@ pytestmark = pytest.mark.virtual
 Answer = Pod | None | UnreachableError
 
 
-class Bound:
+class BoundPodFixture:
     """A pod that was decided and bound, and that nobody has seen since."""
 
     def __init__(self, *answers: Answer) -> None:
@@ -62,7 +62,7 @@ class Bound:
 
 
 async def test_a_failed_look_is_repeated_and_the_room_kept_meanwhile() -> None:
-    it = Bound(UnreachableError("no route"), UnreachableError("no route"), None)
+    it = BoundPodFixture(UnreachableError("no route"), UnreachableError("no route"), None)
     await it.wait(SEEN_WITHIN + 20)
     assert it.snapshot.assumptions() == [it.assumption]
     await it.wait(SEEN_WITHIN)
@@ -71,7 +71,7 @@ async def test_a_failed_look_is_repeated_and_the_room_kept_meanwhile() -> None:
 
 
 async def test_a_pod_that_was_not_bound_after_all_is_tried_again() -> None:
-    it = Bound()
+    it = BoundPodFixture()
     it.answers.append(it.pod)
     await it.wait(SEEN_WITHIN + 1)
     assert it.snapshot.assumptions() == []
@@ -79,7 +79,7 @@ async def test_a_pod_that_was_not_bound_after_all_is_tried_again() -> None:
 
 
 async def test_a_pod_that_is_bound_is_taken_as_seen() -> None:
-    it = Bound()
+    it = BoundPodFixture()
     it.answers.append(replace(it.pod, spec=replace(it.pod.spec, node_name="n")))
     await it.wait(SEEN_WITHIN + 1)
     assert it.snapshot.assumptions() == []
@@ -92,7 +92,7 @@ async def nothing_written(_: Pod, __: dict[str, object]) -> None:
 
 
 async def test_who_is_said_to_be_gone_is_tried_again_after_its_rest_whatever_else_happens() -> None:
-    it = Bound()
+    it = BoundPodFixture()
     entry = it.context.queue.get("u")
     assert entry is not None
     it.context.wakeup.clear()

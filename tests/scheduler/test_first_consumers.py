@@ -18,7 +18,7 @@ from bayplan.kube.storage import (
     PersistentVolumeClaim,
 )
 from bayplan.scheduler.config import SchedulerSettings, default_settings
-from tests.scheduler.running import Running, node, pod, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod, scheduling
 
 CLASS = "bayplan-waits"
 
@@ -72,7 +72,7 @@ def pod_with(namespace: str, name: str, claim_name: str) -> Untyped:
     return pod(namespace, name, volumes=[source])
 
 
-def claim_of(it: Running, namespace: str, name: str) -> PersistentVolumeClaim:
+def claim_of(it: RunningScheduler, namespace: str, name: str) -> PersistentVolumeClaim:
     return it.live.cached(PersistentVolumeClaim)[f"{namespace}/{name}"]
 
 
@@ -136,7 +136,7 @@ async def test_what_takes_too_long_is_taken_back(
         await client.create(pod_with(namespace, "p", "data"))
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         await it.until(lambda: _selected(it, namespace) == "")
-        await it.until(lambda: "timed out" in it.said_of(namespace, "p"))
+        await it.until(lambda: "timed out" in it.condition_message(namespace, "p"))
         # A second try finds the provisioner awake.
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         await client.create(volume("bayplan-made", "bayplan-a"))
@@ -154,12 +154,12 @@ async def test_a_provisioner_that_says_no_sends_the_pod_elsewhere(
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         no = merge({"metadata": {"annotations": {SELECTED_NODE: None}}})
         await client.patch(PersistentVolumeClaim, namespace, "data", change=no)
-        await it.until(lambda: "no volume was made" in it.said_of(namespace, "p"))
+        await it.until(lambda: "no volume was made" in it.condition_message(namespace, "p"))
         await it.until(lambda: _selected(it, namespace) == "bayplan-a")
         await client.create(volume("bayplan-made", "bayplan-a"))
         await complete(client, namespace, "data", "bayplan-made")
         await it.placed(namespace, "p")
 
 
-def _selected(it: Running, namespace: str) -> str:
+def _selected(it: RunningScheduler, namespace: str) -> str:
     return claim_of(it, namespace, "data").metadata.annotations.get(SELECTED_NODE, "")

@@ -20,10 +20,10 @@ from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.accounts import restricted, write_token
-from tests.deploy.made import made
+from tests.deploy.manifests import made
 from tests.scheduler.batch.objects import install_kinds, queue
 from tests.scheduler.batch.objects import pod as pod_of_queue
-from tests.scheduler.running import Running, node, pod
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod
 from tests.scheduler.test_first_consumers import CLASS, claim
 
 pytestmark = pytest.mark.whole
@@ -59,7 +59,7 @@ async def _schedules(admin: Client, client: Client) -> None:
     main = asyncio.ensure_future(elect(daemon.lead, "bayplan-scheduler")(client, "me"))
     try:
         await daemon.ready.wait()
-        it = Running(admin, daemon)
+        it = RunningScheduler(admin, daemon)
         await admin.create(pod("default", "low", cpu="1", terminationGracePeriodSeconds=0))
         await it.placed("default", "low")
         high = pod("default", "high", cpu="1", priorityClassName="bayplan-high")
@@ -86,7 +86,7 @@ async def _schedules(admin: Client, client: Client) -> None:
     assert (await admin.get(Queue, "bayplan-team")).status.allocated["cpu"] == "1"
 
 
-def _selected(it: Running) -> str:
+def _selected(it: RunningScheduler) -> str:
     found = it.live.cached(PersistentVolumeClaim).get("default/c")
     return "" if found is None else found.metadata.annotations.get(SELECTED_NODE, "")
 

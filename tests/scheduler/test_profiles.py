@@ -8,7 +8,7 @@ from bayplan.kube.nodes import Node
 from bayplan.kube.workloads import Service
 from bayplan.scheduler.config import SchedulerSettings, parse_settings, plugin_set, rules
 from tests.builders import make_pod
-from tests.scheduler.running import node, pod, scheduling
+from tests.scheduler.running_scheduler import node, pod, scheduling
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
 GPU = "example.com/gpu"
@@ -18,7 +18,7 @@ def settings(profiles: str) -> SchedulerSettings:
     return parse_settings((HEAD + profiles).encode(), "config.yaml")
 
 
-def told(name: str, args: str, scheduler: str = "bayplan") -> str:
+def profile_with_args(name: str, args: str, scheduler: str = "bayplan") -> str:
     """A profile with one plugin's arguments."""
     said = "\n".join(f"      {line}" for line in args.strip().splitlines())
     return f"- schedulerName: {scheduler}\n  pluginConfig:\n  - name: {name}\n    args:\n{said}\n"
@@ -39,7 +39,7 @@ def test_each_pod_is_asked_by_its_own_schedulers_plugins() -> None:
 async def test_two_profiles_score_the_same_nodes_differently(
     client: Client, namespace: str
 ) -> None:
-    packing = told(
+    packing = profile_with_args(
         "NodeResourcesFit", "scoringStrategy:\n  type: MostAllocated", scheduler="packing"
     )
     await client.create(node("bayplan-a"))
@@ -66,9 +66,9 @@ addedAffinity:
     - matchExpressions: [{key: pool, operator: In, values: [ours]}]
 """
     await client.create(node("bayplan-a"))
-    async with scheduling(client, settings(told("NodeAffinity", added))) as it:
+    async with scheduling(client, settings(profile_with_args("NodeAffinity", added))) as it:
         await client.create(pod(namespace, "p"))
-        await it.until(lambda: "scheduler-enforced" in it.said_of(namespace, "p"))
+        await it.until(lambda: "scheduler-enforced" in it.condition_message(namespace, "p"))
         labels = merge({"metadata": {"labels": {"pool": "ours"}}})
         await client.patch(Node, "bayplan-a", change=labels)
         assert await it.placed(namespace, "p") == ["bayplan-a"]
@@ -78,13 +78,13 @@ async def test_ignored_resources_neither_refuse_nor_keep_a_pod_from_waking(
     client: Client, namespace: str
 ) -> None:
     await client.create(node("bayplan-a", cpu="1"))
-    ignoring = told("NodeResourcesFit", f"ignoredResources: [{GPU}]")
+    ignoring = profile_with_args("NodeResourcesFit", f"ignoredResources: [{GPU}]")
     async with scheduling(client, settings(ignoring)) as it:
         await client.create(_wanting_a_gpu(namespace, "small", "500m"))
         await it.placed(namespace, "small")
         await client.create(_wanting_a_gpu(namespace, "large", "2"))
-        await it.until(lambda: "Insufficient cpu" in it.said_of(namespace, "large"))
-        assert GPU not in it.said_of(namespace, "large")
+        await it.until(lambda: "Insufficient cpu" in it.condition_message(namespace, "large"))
+        assert GPU not in it.condition_message(namespace, "large")
         await client.create(node("bayplan-b", cpu="2"))
         assert await it.placed(namespace, "large") == ["bayplan-b"]
 
@@ -102,12 +102,12 @@ defaultConstraints:
 """
     await client.create(node("bayplan-a"))
     await client.create(_service(namespace))
-    async with scheduling(client, settings(told("PodTopologySpread", spread))) as it:
+    async with scheduling(client, settings(profile_with_args("PodTopologySpread", spread))) as it:
         for name in ("one", "two"):
             meta = {"namespace": namespace, "name": name, "labels": {"app": "web"}}
             await client.create({**pod(namespace, name), "metadata": meta})
         await it.placed(namespace, "one")
-        await it.until(lambda: "topology spread" in it.said_of(namespace, "two"))
+        await it.until(lambda: "topology spread" in it.condition_message(namespace, "two"))
         await client.delete(Service, namespace, "web")
         assert await it.placed(namespace, "two") == ["bayplan-a"]
 
@@ -124,8 +124,11 @@ async def test_a_profile_that_does_not_preempt_pushes_nobody_out(
         await it.placed(namespace, "low")
         await client.create(_important())
         await client.create(pod(namespace, "high", cpu="1", priorityClassName="bayplan-high"))
-        await it.until(lambda: bool(it.said_of(namespace, "high")))
-        assert it.said_of(namespace, "high") == "0/1 nodes are available: 1 Insufficient cpu."
+        await it.until(lambda: bool(it.condition_message(namespace, "high")))
+        assert (
+            it.condition_message(namespace, "high")
+            == "0/1 nodes are available: 1 Insufficient cpu."
+        )
         assert it.node_of(namespace, "low") == "bayplan-a"
 
 

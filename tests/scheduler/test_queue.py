@@ -13,7 +13,7 @@ FIT = frozenset({"NodeResourcesFit"})
 PORTS = frozenset({"NodePorts"})
 
 
-class ByName:
+class NameHints:
     """An event is the name of the plugin that it helps; pods are alike by their first letter."""
 
     def __init__(self, *, known_refusals: bool = False, apart: bool = False) -> None:
@@ -41,8 +41,8 @@ class ByName:
         return event in plugins
 
 
-def queue(judge: ByName | None = None, **options: object) -> SchedulingQueue[str]:
-    return SchedulingQueue(judge or ByName(), **options)  # type: ignore[arg-type]
+def queue(judge: NameHints | None = None, **options: object) -> SchedulingQueue[str]:
+    return SchedulingQueue(judge or NameHints(), **options)  # type: ignore[arg-type]
 
 
 def pod(name: str, priority: int = 0) -> Pod:
@@ -261,7 +261,7 @@ def test_activating_a_pod_ends_its_rest_and_its_wait() -> None:
 
 
 def test_pods_that_are_alike_are_asked_together() -> None:
-    judge = ByName(known_refusals=True)
+    judge = NameHints(known_refusals=True)
     q = queue(judge)
     for name in ("a1", "a2", "a3", "b1"):
         q.put(pod(name), 0.0)

@@ -21,7 +21,7 @@ NAMES = st.sampled_from([f"pod-{number}" for number in range(6)])
 PLUGINS = st.sampled_from(["NodeResourcesFit", "NodePorts", "VolumeBinding"])
 
 
-class Judging:
+class NameHints:
     """An event is the name of the plugin that it helps; pods of one priority are alike."""
 
     def __init__(self) -> None:
@@ -47,12 +47,12 @@ class Judging:
         return event in plugins
 
 
-class Queueing(RuleBasedStateMachine):
+class QueueMachine(RuleBasedStateMachine):
     """A queue beside the plainest account of what must be in it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.judge = Judging()
+        self.judge = NameHints()
         self.queue: SchedulingQueue[str] = SchedulingQueue(self.judge)
         self.now = 0.0
         self.there: dict[str, Pod] = {}
@@ -145,5 +145,5 @@ class Queueing(RuleBasedStateMachine):
         assert tried == ungated
 
 
-TestQueueing = Queueing.TestCase
+TestQueueing = QueueMachine.TestCase
 TestQueueing.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

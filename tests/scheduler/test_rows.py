@@ -27,7 +27,7 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.dryrun import ShownWrites
 from bayplan.scheduler.metrics import SchedulerMetrics
 from bayplan.scheduler.status_patcher import StatusPatcher
-from tests.fit.worlds import random_object, random_pod
+from tests.fit.random_clusters import random_object, random_pod
 
 pytestmark = pytest.mark.whole
 
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.whole
 NAME = "default-scheduler"
 
 
-class Forgetful(dict[Hashable, Refused]):
+class NoRefusals(dict[Hashable, Refused]):
     """Keeps nothing: every pod is looked at."""
 
     def __setitem__(self, key: Hashable, value: Refused) -> None:
@@ -51,21 +51,21 @@ class NoVolumes:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    world=st.lists(st.integers(0, 2**32), min_size=10, max_size=40),
+    seeds=st.lists(st.integers(0, 2**32), min_size=10, max_size=40),
     kinds=st.lists(st.integers(0, 2**32), min_size=1, max_size=3),
     row=st.lists(st.integers(0, 2), min_size=2, max_size=12),
 )
-def test_in_a_row_is_as_one_by_one(world: list[int], kinds: list[int], row: list[int]) -> None:
+def test_in_a_row_is_as_one_by_one(seeds: list[int], kinds: list[int], row: list[int]) -> None:
     pods = [_pod(kinds[kind % len(kinds)], number) for number, kind in enumerate(row)]
-    together = run_virtually(_tried(world, pods, {}))
-    assert together == run_virtually(_tried(world, pods, Forgetful()))
+    together = run_virtually(_tried(seeds, pods, {}))
+    assert together == run_virtually(_tried(seeds, pods, NoRefusals()))
 
 
 async def _tried(
-    world: list[int], pods: list[Pod], known_refusals: dict[Hashable, Refused]
+    seeds: list[int], pods: list[Pod], known_refusals: dict[Hashable, Refused]
 ) -> list[str]:
     """What comes of trying each pod once, in words."""
-    snapshot = Snapshot(random_object(random.Random(seed)) for seed in world)
+    snapshot = Snapshot(random_object(random.Random(seed)) for seed in seeds)
     lines: list[str] = []
     writes = ShownWrites(lambda key, text: lines.append(f"{key}: {text}"))
     told = Recorders({NAME: NullEventRecorder()}, SchedulerMetrics(CollectorRegistry()))

@@ -7,7 +7,7 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
 from bayplan.scheduler.queue import SubQueue
-from tests.scheduler.running import Running, node, pod, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod, scheduling
 
 
 async def test_pods_are_bound_to_nodes_that_fit(client: Client, namespace: str) -> None:
@@ -34,8 +34,8 @@ async def test_a_refused_pod_says_why_and_is_placed_when_room_comes(
     await client.create(node("bayplan-a", cpu="1"))
     async with scheduling(client) as it:
         await client.create(pod(namespace, "large", cpu="2"))
-        await it.until(lambda: bool(it.said_of(namespace, "large")))
-        assert it.said_of(namespace, "large").startswith(
+        await it.until(lambda: bool(it.condition_message(namespace, "large")))
+        assert it.condition_message(namespace, "large").startswith(
             "0/1 nodes are available: 1 Insufficient cpu."
         )
         assert it.scheduler.queue.count(SubQueue.UNSCHEDULABLE) == 1
@@ -76,7 +76,7 @@ async def test_a_pod_that_is_deleted_while_it_waits_is_forgotten(
 ) -> None:
     async with scheduling(client) as it:
         await client.create(pod(namespace, "p", cpu="2"))
-        await it.until(lambda: bool(it.said_of(namespace, "p")))
+        await it.until(lambda: bool(it.condition_message(namespace, "p")))
         await client.delete(Pod, namespace, "p")
         await it.until(lambda: it.pod(namespace, "p") is None)
         assert len(it.scheduler.queue) == 0
@@ -90,7 +90,7 @@ async def test_a_cordoned_node_is_not_used_until_it_is_open_again(
     await client.create(closed)
     async with scheduling(client) as it:
         await client.create(pod(namespace, "p"))
-        await it.until(lambda: "unschedulable" in it.said_of(namespace, "p"))
+        await it.until(lambda: "unschedulable" in it.condition_message(namespace, "p"))
         await client.patch(Node, "bayplan-a", change=merge({"spec": {"unschedulable": False}}))
         assert await it.placed(namespace, "p") == ["bayplan-a"]
 
@@ -100,7 +100,7 @@ def priority_class(name: str, value: int) -> Untyped:
     return {**kind, "metadata": {"name": name}, "value": value}
 
 
-async def reasons(it: Running, namespace: str) -> set[str]:
+async def reasons(it: RunningScheduler, namespace: str) -> set[str]:
     """The reasons of all events so far."""
     for recorder in it.scheduler.recorders:
         await recorder.drain()
@@ -112,7 +112,7 @@ async def test_without_any_node_pods_wait_for_one_and_are_not_tried_over_and_ove
 ) -> None:
     async with scheduling(client) as it:
         await client.create(pod(namespace, "p"))
-        await it.until(lambda: "no nodes available" in it.said_of(namespace, "p"))
+        await it.until(lambda: "no nodes available" in it.condition_message(namespace, "p"))
         (entry,) = it.scheduler.queue
         assert (entry.subqueue, entry.attempts) == (SubQueue.UNSCHEDULABLE, 1)
         await client.create(node("bayplan-a"))
@@ -126,8 +126,8 @@ async def test_a_pod_that_claims_devices_is_not_placed_and_hears_why(
     async with scheduling(client) as it:
         claims = [{"name": "gpu", "resourceClaimName": "a-gpu"}]
         await client.create(pod(namespace, "claiming", resourceClaims=claims))
-        await it.until(lambda: bool(it.said_of(namespace, "claiming")))
-        assert it.said_of(namespace, "claiming").startswith(
+        await it.until(lambda: bool(it.condition_message(namespace, "claiming")))
+        assert it.condition_message(namespace, "claiming").startswith(
             "0/1 nodes are available: 1 cannot be judged: dynamic resources."
         )
         await client.create(pod(namespace, "plain"))

@@ -43,14 +43,14 @@ async def test_the_skew_is_told_once_for_each_time_that_it_comes(gate: bool) -> 
     async with VirtualLab(NOBODY, [daemon.lead]) as lab:
         client = lab.client()
         await lab.forward(5)
-        assert (registry.get_sample_value(METRIC), await _told(client)) == (0, 0)
+        assert (registry.get_sample_value(METRIC), await count_skew_events(client)) == (0, 0)
         await client.create(_status(status="time: now"))
         for moment in ("later", "later still"):
-            await _say(client, status=f"time: {moment}")
+            await write_gates(client, status=f"time: {moment}")
         await lab.forward(5)
         expected = (1, 1) if gate else (0, 0)
-        assert (registry.get_sample_value(METRIC), await _told(client)) == expected
-        await _say(client, featureGates="VolumeLimitScaling=true")
+        assert (registry.get_sample_value(METRIC), await count_skew_events(client)) == expected
+        await write_gates(client, featureGates="VolumeLimitScaling=true")
         await lab.forward(5)
         assert registry.get_sample_value(METRIC) == 0
         await client.delete(CONFIG_MAPS, NAMESPACE, NAME)
@@ -63,11 +63,11 @@ def _status(**data: str) -> Untyped:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
 
 
-async def _say(client: Client, **data: str) -> None:
+async def write_gates(client: Client, **data: str) -> None:
     await client.patch(CONFIG_MAPS, NAMESPACE, NAME, change=merge({"data": data}))
 
 
-async def _told(client: Client) -> int:
+async def count_skew_events(client: Client) -> int:
     """How many events there are of it."""
     events = (await client.list(EVENTS, NAMESPACE)).items
     return sum(event.reason == "VolumeLimitScalingSkew" for event in events)

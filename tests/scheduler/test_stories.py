@@ -24,7 +24,7 @@ from bayplan.lab import Lab, LiveLab, VirtualLab
 from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.patience import PATIENCE
-from tests.scheduler import storied
+from tests.scheduler import scheduler_stories
 
 pytestmark = pytest.mark.whole
 
@@ -35,33 +35,33 @@ Pods = dict[str, Pod]
 
 
 async def test_no_driver_here_over_https(client: Client, namespace: str) -> None:
-    await storied.no_driver_here(client, namespace)
+    await scheduler_stories.no_driver_here(client, namespace)
 
 
 @pytest.mark.virtual
 async def test_no_driver_here_in_virtual_time() -> None:
     async with VirtualLab(NOBODY) as lab:
-        await storied.no_driver_here(lab.client(), "default")
+        await scheduler_stories.no_driver_here(lab.client(), "default")
 
 
 async def test_everything_off_over_https(client: Client, namespace: str) -> None:
-    await storied.everything_off(client, namespace)
+    await scheduler_stories.everything_off(client, namespace)
 
 
 @pytest.mark.virtual
 async def test_everything_off_in_virtual_time() -> None:
     async with VirtualLab(NOBODY) as lab:
-        await storied.everything_off(lab.client(), "default")
+        await scheduler_stories.everything_off(lab.client(), "default")
 
 
 async def test_old_limits_off_over_https(client: Client, namespace: str) -> None:
-    await storied.old_limits_off(client, namespace)
+    await scheduler_stories.old_limits_off(client, namespace)
 
 
 @pytest.mark.virtual
 async def test_old_limits_off_in_virtual_time() -> None:
     async with VirtualLab(NOBODY) as lab:
-        await storied.old_limits_off(lab.client(), "default")
+        await scheduler_stories.old_limits_off(lab.client(), "default")
 
 
 @pytest.mark.virtual

@@ -17,6 +17,12 @@ ALLOWED_TEXTS: dict[str, str] = {
 }
 """By a part of the text, why it may use a word that is avoided elsewhere."""
 
+ALLOWED_LITERALS: dict[str, str] = {
+    "bought": "the deprecated value of an event and of a plan's status, written for one version",
+    "scaling/bought": "the deprecated name of a series, written for one version",
+}
+"""By the whole literal, why it may use a word that is avoided elsewhere."""
+
 ALLOWED_GERUNDS: dict[str, str] = {
     "embedded.apiserver.crds.pruning": "Kubernetes' word for dropping unknown fields",
     "embedded.apiserver.validation.scheduling": "the API group scheduling.k8s.io",
@@ -46,6 +52,7 @@ def test_texts_use_the_words_of_the_field() -> None:
         for one in texts()
         if package(one.module) not in PENDING
         and (match := AVOIDED.search(one.text))
+        and one.text not in ALLOWED_LITERALS
         and not any(part in one.text for part in ALLOWED_TEXTS)
     ]
     assert found == []
@@ -54,6 +61,7 @@ def test_texts_use_the_words_of_the_field() -> None:
 def test_no_exception_is_left_that_nothing_needs() -> None:
     every = [one.text for one in texts()]
     assert [part for part in ALLOWED_TEXTS if not any(part in text for text in every)] == []
+    assert [text for text in ALLOWED_LITERALS if text not in every] == []
     assert [name for name in ALLOWED_GERUNDS if name not in modules()] == []
 
 

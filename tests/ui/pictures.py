@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 from bench.page import cluster
 from tests.ui.browser.conftest import CHROMIUM, FLAGS
 from tests.ui.browser.dumps import EXAMPLES, SHOP
+from tests.ui.browser.page_servers import PageServerThread
 from tests.ui.browser.processes import Command, page_of
-from tests.ui.browser.told import Teller
-from tests.ui.browser.watched import Watched
+from tests.ui.browser.windows import Window
 
 PICTURES = Path(__file__).parents[2] / "docs/pictures"
 WIDE = ViewportSize(width=1200, height=720)
@@ -63,7 +63,7 @@ def pages() -> Iterator[dict[str, str]]:
             stack.callback(command.stop)
         served["recording"] = Command("ui", str(recorded(stack)))
         stack.callback(served["recording"].stop)
-        fleet = stack.enter_context(Teller(cluster()).running())
+        fleet = stack.enter_context(PageServerThread(cluster()).running())
         yield {**{name: page_of(command) for name, command in served.items()}, "fleet": fleet}
 
 
@@ -90,7 +90,7 @@ def take(browser: Browser, picture: Picture, address: str, folder: Path) -> Path
         reduced_motion="reduce",
     )
     try:
-        window = Watched(context.new_page(), address)
+        window = Window(context.new_page(), address)
         window.visit(address + picture.address)
         expect(window.page.locator(picture.ready).first).to_be_visible()
         path = folder / f"{picture.name}.png"

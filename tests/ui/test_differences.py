@@ -17,14 +17,14 @@ from bayplan.ui.changelog import PageChangeLog
 from bayplan.ui.picture.picture import Picture
 from bayplan.ui.tables import Changes, Tables
 from tests.builders import make_node, make_pod
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 from tests.patience import PATIENCE
 from tests.ui.pages import NOW, Noon, apply, browsing, page_of, tables_of
 
 STEPS = st.integers(1, 60)
 
 
-def told(changes: Changes) -> dict[str, Any]:
+def as_json(changes: Changes) -> dict[str, Any]:
     return {"set": changes.set, "drop": changes.drop}
 
 
@@ -57,9 +57,9 @@ def test_differences_applied_to_the_first_state_give_what_is_drawn_afresh(
         if step % every == 0:
             picture.work()
             picture.finish()
-            apply(page, told(picture.tables.take_changes()))
+            apply(page, as_json(picture.tables.take_changes()))
     picture.draw_all()
-    apply(page, told(picture.tables.take_changes()))
+    apply(page, as_json(picture.tables.take_changes()))
     assert page == fresh(list(there.values()))
 
 
@@ -77,7 +77,7 @@ def test_tables_tell_exactly_what_changed_since_they_were_asked(
         else:
             tables.set("zones", [name, value])
         if number % every == 0:
-            apply(mirror, told(tables.take_changes()))
+            apply(mirror, as_json(tables.take_changes()))
             assert mirror["zones"] == tables["zones"]
             assert not tables.take_changes()
 

@@ -103,7 +103,7 @@ async def _notes(browser: Browser) -> list[str]:
     return found
 
 
-class Noting(RecordingWriter):
+class NotifyingWriter(RecordingWriter):
     """A writer that says when it has been told of an object."""
 
     def __init__(self, path: Path, start: datetime) -> None:
@@ -117,7 +117,7 @@ class Noting(RecordingWriter):
 
 
 @asynccontextmanager
-async def looking(client: Client) -> AsyncIterator[Browser]:
+async def browsing_page(client: Client) -> AsyncIterator[Browser]:
     """Somebody who looks at the page of the client's cluster."""
     async with (
         live_page(client, LiveSource("test")) as page,
@@ -133,7 +133,7 @@ async def test_a_change_in_the_cluster_reaches_the_page(tmp_path: Path) -> None:
         await client.create(NODE)
         await client.create(pod("web"))
         async with (
-            looking(client) as browser,
+            browsing_page(client) as browser,
         ):
             tables = await followed(browser, lambda found: "default/web" in found["pods"])
             assert tables["pods"]["default/web"][8] == "waiting"
@@ -153,7 +153,7 @@ async def test_what_may_not_be_read_is_noted_and_the_rest_is_shown(tmp_path: Pat
         await admin.create(NODE)
         async with (
             connect(restricted(path)) as client,
-            looking(client) as browser,
+            browsing_page(client) as browser,
         ):
             await followed(browser, lambda found: "n1" in found["nodes"])
             noted = " ".join(await _notes(browser))
@@ -169,7 +169,7 @@ async def test_a_kind_at_which_the_server_fails_is_noted_and_the_rest_is_shown()
     async with (
         Scripted(answering("/csinodes")) as server,
         Client(server.access, ClientOptions(retries=RetryPolicy(attempts=1))) as client,
-        looking(client) as browser,
+        browsing_page(client) as browser,
     ):
         await followed(browser, lambda found: "n1" in found["nodes"])
         noted = " ".join(await _notes(browser))
@@ -180,10 +180,10 @@ async def test_a_recording_of_a_live_cluster_has_its_changes(tmp_path: Path) -> 
     path, file = tmp_path / "kubeconfig", tmp_path / "r.bpr"
     async with ApiServer(ServerConfig(kubeconfig=path)), connect(path) as client:
         await client.create(NODE)
-        opened: asyncio.Future[Noting] = asyncio.get_running_loop().create_future()
+        opened: asyncio.Future[NotifyingWriter] = asyncio.get_running_loop().create_future()
 
-        def begin(clock: Clock) -> Noting:
-            opened.set_result(Noting(file, clock.now()))
+        def begin(clock: Clock) -> NotifyingWriter:
+            opened.set_result(NotifyingWriter(file, clock.now()))
             return opened.result()
 
         task = asyncio.ensure_future(ClusterRecorder(begin).lead(client))

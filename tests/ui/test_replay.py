@@ -23,7 +23,7 @@ from bayplan.ui.backend import NotAvailableError
 from bayplan.ui.encoder import Encoded
 from bayplan.ui.replay.backend import Replay
 from tests.builders import make_node, make_pod
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 from tests.ui.pages import apply, tables_of
 
 pytestmark = pytest.mark.whole
@@ -38,7 +38,7 @@ def plain(found: Encoded) -> dict[str, Any]:
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Iterator[Replay]:
+def short_recording(tmp_path: Path) -> Iterator[Replay]:
     """A node comes, a pod waits, gets its node, and is gone."""
     pod = make_pod("web", "shop").cpu("1")
     event = Event(
@@ -63,33 +63,33 @@ def told(tmp_path: Path) -> Iterator[Replay]:
         replay.close()
 
 
-async def test_a_moment_is_shown_as_it_was(told: Replay) -> None:
-    states = [tables_of(plain(await told.state(at))) for at in (0.0, 12.0, 25.0, 50.0)]
+async def test_a_moment_is_shown_as_it_was(short_recording: Replay) -> None:
+    states = [tables_of(plain(await short_recording.state(at))) for at in (0.0, 12.0, 25.0, 50.0)]
     assert [list(one["pods"]) for one in states] == [[], ["shop/web"], ["shop/web"], []]
     assert states[1]["pods"]["shop/web"][8] == "waiting"
     assert states[2]["pods"]["shop/web"][8] == "running"
     assert [len(one["nodes"]) for one in states] == [1, 1, 1, 2]
-    source = plain(await told.state(12.0))["source"]
+    source = plain(await short_recording.state(12.0))["source"]
     assert (source["from"], source["to"]) == ("2026-03-01T12:00:00Z", "2026-03-01T12:01:00Z")
 
 
-async def test_playing_on_leads_to_what_seeking_shows(told: Replay) -> None:
-    state = plain(await told.state(0.0))
+async def test_playing_on_leads_to_what_seeking_shows(short_recording: Replay) -> None:
+    state = plain(await short_recording.state(0.0))
     tables, seq, is_over = tables_of(state), state["seq"], False
     while not is_over:
-        found = plain(await told.changes(seq, 2))
+        found = plain(await short_recording.changes(seq, 2))
         for change in found["changes"]:
             apply(tables, change)
             seq = change["seq"]
         is_over = found["end"]
-    last = tables_of(plain(await told.state(60.0)))
+    last = tables_of(plain(await short_recording.state(60.0)))
     assert {name: tables[name] for name in ("pods", "nodes", "rails", "zones", "events")} == {
         name: last[name] for name in ("pods", "nodes", "rails", "zones", "events")
     }
 
 
-async def test_the_time_line_counts_and_marks(told: Replay) -> None:
-    line = plain(await told.timeline())
+async def test_the_time_line_counts_and_marks(short_recording: Replay) -> None:
+    line = plain(await short_recording.timeline())
     assert line["seconds"] == 60.0
     assert [(one["at"], one["kind"]) for one in line["marks"]] == [
         (15.0, "scale-up"),
@@ -101,22 +101,24 @@ async def test_the_time_line_counts_and_marks(told: Replay) -> None:
     assert counts["nodes"][0.0] == 1
 
 
-async def test_a_pod_is_explained_in_the_state_that_was_told(told: Replay) -> None:
-    state = plain(await told.state(12.0))
-    assert json.loads(await told.explain("shop/web", state["seq"]))["pod"] == "shop/web"
-    played = plain(await told.changes(plain(await told.state(0.0))["seq"], 10))["changes"]
+async def test_a_pod_is_explained_in_the_state_that_was_told(short_recording: Replay) -> None:
+    state = plain(await short_recording.state(12.0))
+    assert json.loads(await short_recording.explain("shop/web", state["seq"]))["pod"] == "shop/web"
+    played = plain(
+        await short_recording.changes(plain(await short_recording.state(0.0))["seq"], 10)
+    )["changes"]
     there = [one["seq"] for one in played if one["seq"] >= state["seq"]][:-1]
     for seq in there:
-        assert json.loads(await told.explain("shop/web", seq))["pod"] == "shop/web"
+        assert json.loads(await short_recording.explain("shop/web", seq))["pod"] == "shop/web"
     for seq in (None, played[-1]["seq"]):
         with pytest.raises(LookupError, match="pod shop/web does not exist"):
-            await told.explain("shop/web", seq)
+            await short_recording.explain("shop/web", seq)
 
 
-async def test_a_recording_is_not_asked_for_what_it_has_not(told: Replay) -> None:
+async def test_a_recording_is_not_asked_for_what_it_has_not(short_recording: Replay) -> None:
     with pytest.raises(NotAvailableError):
-        await told.changes(-1, 10)
-    assert told.listen(3) is not None
+        await short_recording.changes(-1, 10)
+    assert short_recording.listen(3) is not None
 
 
 @given(st.integers(0, 5000), st.integers(1, 40), st.integers(1, 7))
@@ -149,8 +151,10 @@ async def test_seeking_and_playing_agree_on_any_recording(
         assert tables[name] == last[name]
 
 
-async def test_a_moment_at_which_nothing_happened_is_told_as_that_moment(told: Replay) -> None:
-    times = [plain(await told.state(at))["time"] for at in (42.0, 55.0, 42.0)]
+async def test_a_moment_at_which_nothing_happened_is_told_as_that_moment(
+    short_recording: Replay,
+) -> None:
+    times = [plain(await short_recording.state(at))["time"] for at in (42.0, 55.0, 42.0)]
     assert times == [f"2026-03-01T12:00:{second}Z" for second in (42, 55, 42)]
 
 

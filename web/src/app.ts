@@ -1,8 +1,8 @@
-/** What all views share: the store, where the reader is, the connection, and the looks. */
+/** State that all views share: the store, the route, the connection and the theme. */
 import { type Signal, signal } from "@preact/signals";
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import { format, type Place, parse, type Selection } from "./model/place";
+import { formatRoute, parseRoute, type Route, type Selection } from "./model/route";
 import { isRecording, Store } from "./model/store";
 import { Feed } from "./net/feed";
 import { Player } from "./net/player";
@@ -11,63 +11,63 @@ export type Theme = "light" | "dark";
 
 export class App {
   readonly store = new Store();
-  readonly place: Signal<Place>;
+  readonly route: Signal<Route>;
   readonly theme: Signal<Theme>;
-  /** What a screen reader is told, politely. */
-  readonly said = signal("");
+  /** The text of the live region for screen readers. */
+  readonly announcement = signal("");
   readonly keysShown = signal(false);
   readonly feed: Feed;
   readonly player: Player;
 
   constructor() {
-    this.place = signal(parse(location.hash));
+    this.route = signal(parseRoute(location.hash));
     this.theme = signal(savedTheme());
-    this.feed = new Feed(this.store, () => this.place.value.at);
+    this.feed = new Feed(this.store, () => this.route.value.at);
     this.player = new Player(this.store);
-    addEventListener("popstate", () => this.arrive());
-    addEventListener("hashchange", () => this.arrive());
+    addEventListener("popstate", () => this.readAddress());
+    addEventListener("hashchange", () => this.readAddress());
   }
 
-  /** Go elsewhere; the back button comes back here, unless it is only a matter of looking. */
-  go(to: Partial<Place>, keepHistory = true): void {
-    const next = { ...this.place.value, ...to };
-    const address = format(next);
-    if (address === format(this.place.value)) return;
-    this.place.value = next;
+  /** Change the route; with `keepHistory`, the back button returns to the current one. */
+  go(to: Partial<Route>, keepHistory = true): void {
+    const next = { ...this.route.value, ...to };
+    const address = formatRoute(next);
+    if (address === formatRoute(this.route.value)) return;
+    this.route.value = next;
     if (keepHistory) history.pushState(null, "", address);
     else history.replaceState(null, "", address);
   }
 
-  /** The address of a place near this one, for links. */
-  link(to: Partial<Place>): string {
-    return format({ ...this.place.value, ...to });
+  /** Return the address of the current route with changes, for links. */
+  link(to: Partial<Route>): string {
+    return formatRoute({ ...this.route.value, ...to });
   }
 
   select(selection: Selection | null): void {
     this.go({ selection });
   }
 
-  /** The moment of a recording to which the slider points; null where there is only now. */
-  moment(): number | null {
+  /** Return the slider's position in a recording in seconds; null without a recording. */
+  position(): number | null {
     if (!isRecording(this.store.source.value)) return null;
     return Math.round(this.player.position.value * 10) / 10;
   }
 
-  /** The change of a recording after which it is shown, which the slider runs ahead of; or null. */
-  shown(): number | null {
+  /** Return the number of the change that a recording shows, which may lag behind the slider; or null. */
+  shownSeq(): number | null {
     return isRecording(this.store.source.value) ? this.store.seq : null;
   }
 
-  /** Play or pause a recording; the address says where it was left. */
+  /** Play or pause a recording; a pause writes the position into the address. */
   playOrPause(): void {
     this.player.toggle();
-    if (!this.player.playing.value) this.go({ at: this.moment() }, false);
+    if (!this.player.playing.value) this.go({ at: this.position() }, false);
   }
 
-  /** Go to a moment of a recording; the address says it. */
+  /** Go to a position in a recording, and write it into the address. */
   seek(seconds: number): void {
     void this.player.seek(seconds);
-    this.go({ at: this.moment() }, false);
+    this.go({ at: this.position() }, false);
   }
 
   toggleTheme(): void {
@@ -75,15 +75,15 @@ export class App {
     try {
       localStorage.setItem("theme", this.theme.value);
     } catch {
-      // Without storage the choice lasts as long as the page.
+      // Without storage, the choice is lost when the page is closed.
     }
   }
 
-  private arrive(): void {
-    const next = parse(location.hash);
-    if (format(next) === format(this.place.value)) return;
-    const moved = next.at !== this.place.value.at;
-    this.place.value = next;
+  private readAddress(): void {
+    const next = parseRoute(location.hash);
+    if (formatRoute(next) === formatRoute(this.route.value)) return;
+    const moved = next.at !== this.route.value.at;
+    this.route.value = next;
     if (moved && next.at !== null && isRecording(this.store.source.value))
       void this.player.seek(next.at);
   }
@@ -94,7 +94,7 @@ function savedTheme(): Theme {
   try {
     saved = localStorage.getItem("theme");
   } catch {
-    // As if nothing was saved.
+    // Without storage, nothing was saved.
   }
   if (saved === "dark" || saved === "light") return saved;
   return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -105,6 +105,6 @@ export const AppContext = Context.Provider;
 
 export function useApp(): App {
   const app = useContext(Context);
-  if (app === null) throw new Error("outside of the app");
+  if (app === null) throw new Error("useApp() was called outside of AppContext");
   return app;
 }

@@ -8,7 +8,7 @@ import { Page } from "./views/app";
 const app = new App();
 document.documentElement.dataset.theme = app.theme.value;
 const root = document.getElementById("page");
-if (root === null) throw new Error("index.html has no place for the page");
+if (root === null) throw new Error(`index.html has no element with the id "page"`);
 render(
   <AppContext value={app}>
     <Page />

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fit, fromLook, reveal, seen, toLook, zoom } from "../src/bays/camera";
+import { fit, fromLook, reveal, toLook, visible, zoom } from "../src/bays/camera";
 import { detailAt, fullness } from "../src/bays/detail";
 import { BAY, bayAt, baysWithin, HEAD, layOut, neighbour, overlaps } from "../src/bays/layout";
-import { slabAt, stow } from "../src/bays/stack";
+import { boxAt, stackPods } from "../src/bays/stack";
 import type { Node } from "../src/model/rows";
 import { Store } from "../src/model/store";
-import { node, pod, state } from "./made";
+import { node, pod, state } from "./builders";
 
 const WINDOW = { w: 1280, h: 800 };
 
@@ -39,10 +39,10 @@ test("a group without nodes has an area", () => {
   assert.ok(layout.areas.some((area) => area.group === "empty" && area.bays.length === 0));
 });
 
-test("a node twice as large has a hold twice as high", () => {
+test("a node twice as large is drawn twice as high", () => {
   const layout = layOut(fleet(20), [], "cpu", WINDOW);
-  const hold = (id: string) => (layout.bays.get(id)?.h ?? 0) - HEAD;
-  assert.equal(hold("n5"), 2 * hold("n1"));
+  const height = (id: string) => (layout.bays.get(id)?.h ?? 0) - HEAD;
+  assert.equal(height("n5"), 2 * height("n1"));
 });
 
 test("every bay is found at its own middle, and nothing is found beside it", () => {
@@ -91,7 +91,7 @@ test("5,000 bays fit into the window with titles that can be read", () => {
   assert.ok(BAY * camera.scale > 3);
 });
 
-test("zooming keeps what lies under the pointer, and a look can be told and taken up again", () => {
+test("zooming keeps what lies under the pointer, and the camera of an address is restored", () => {
   const camera = { x: 10, y: 20, scale: 0.5 };
   const near = zoom(camera, 2, 100, 50, 0.01);
   assert.equal(near.x + 100 / near.scale, camera.x + 100 / camera.scale);
@@ -103,7 +103,7 @@ test("a bay that is revealed lies wholly in the window", () => {
   const layout = layOut(fleet(500), [], "cpu", WINDOW);
   const bay = layout.bays.get("n499");
   assert.ok(bay);
-  const view = seen(reveal({ x: 0, y: 0, scale: 2 }, bay, WINDOW, 120), WINDOW);
+  const view = visible(reveal({ x: 0, y: 0, scale: 2 }, bay, WINDOW, 120), WINDOW);
   assert.ok(view.x <= bay.x && bay.x + bay.w <= view.x + view.w);
 });
 
@@ -119,25 +119,25 @@ test("fullness has ten steps, and an empty node none", () => {
   assert.equal(fullness(1, 0), 0);
 });
 
-test("pods are stowed to scale, without overlap, and can be pointed at", () => {
+test("pods are drawn to scale, without overlap, and can be pointed at", () => {
   const store = new Store();
   const sizes = [2000, 1000, 300, 50, 50, 20, 10, 0, 0];
   const pods = sizes.map((cpu, i) => pod(`p${i}`, { node: "n", cpu }));
   store.replace(state({ nodes: [node("n")], pods }));
-  const slabs = stow(store.berths.of("n"), 4000, "cpu");
-  assert.equal(slabs.length, sizes.length);
-  for (const slab of slabs) {
-    if (slab.pod.cpu > 0) assert.ok(Math.abs(slab.w * slab.h - slab.pod.cpu / 4000) < 1e-9);
-    assert.equal(slabAt(slabs, slab.x + slab.w / 2, slab.y + slab.h / 2), slab);
-    assert.ok(slab.y + slab.h <= 1 + 1e-9);
+  const boxes = stackPods(store.usage.of("n"), 4000, "cpu");
+  assert.equal(boxes.length, sizes.length);
+  for (const box of boxes) {
+    if (box.pod.cpu > 0) assert.ok(Math.abs(box.w * box.h - box.pod.cpu / 4000) < 1e-9);
+    assert.equal(boxAt(boxes, box.x + box.w / 2, box.y + box.h / 2), box);
+    assert.ok(box.y + box.h <= 1 + 1e-9);
   }
 });
 
-test("pods that ask for more than the node has still lie in its hold", () => {
+test("pods with more requests than the node has are still drawn in its bay", () => {
   const store = new Store();
   store.replace(
     state({ pods: [pod("a", { node: "n", cpu: 3000 }), pod("b", { node: "n", cpu: 3000 })] }),
   );
-  const slabs = stow(store.berths.of("n"), 4000, "cpu");
-  assert.ok(Math.abs(slabs.reduce((sum, slab) => sum + slab.h, 0) - 1) < 1e-9);
+  const boxes = stackPods(store.usage.of("n"), 4000, "cpu");
+  assert.ok(Math.abs(boxes.reduce((sum, box) => sum + box.h, 0) - 1) < 1e-9);
 });

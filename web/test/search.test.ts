@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { find, matchingNodes, natural } from "../src/model/search";
 import { Store } from "../src/model/store";
-import { node, pod, state } from "./made";
+import { node, pod, state } from "./builders";
 
 function store(): Store {
   const made = new Store();
@@ -51,4 +51,13 @@ test("a bay matches by its node or by a pod in it", () => {
 
 test("numbers in names are counted, not spelled", () => {
   assert.deepEqual(["n10", "n2"].sort(natural), ["n2", "n10"]);
+});
+
+test("the state of a pod is found as it is shown, and as the server names it", () => {
+  const made = new Store();
+  made.replace(state({ pods: [pod("a", { state: "leaving" }), pod("b", { state: "waiting" })] }));
+  const ids = (query: string) => find(made, query).map((one) => [one.id, one.hint]);
+  assert.deepEqual(ids("state:terminating"), [["default/a", "terminating"]]);
+  assert.deepEqual(ids("state:leaving"), [["default/a", "terminating"]]);
+  assert.deepEqual(ids("state:pending"), [["default/b", "pending"]]);
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { reader } from "../src/model/rows";
 import { Store } from "../src/model/store";
-import { node, pod, rowOf, state } from "./made";
+import { node, pod, rowOf, state } from "./builders";
 
 test("a row is read by the names of its columns, in whatever order they come", () => {
   const read = reader("pods", ["unknown", "cpu", "id"]);
@@ -23,7 +23,7 @@ test("a change sets whole rows, drops others, and moves the sums of their bays",
   const store = new Store();
   const pods = [pod("a", { node: "n1" }), pod("b", { node: "n1", cpu: 1500 })];
   store.replace(state({ nodes: [node("n1"), node("n2")], pods }));
-  assert.equal(store.berths.of("n1").cpu, 2000);
+  assert.equal(store.usage.of("n1").cpu, 2000);
 
   store.apply({
     seq: 2,
@@ -31,9 +31,9 @@ test("a change sets whole rows, drops others, and moves the sums of their bays",
     set: { pods: [rowOf(pod("a", { node: "n2", cpu: 700 }))] },
     drop: { pods: ["default/b"] },
   });
-  assert.equal(store.berths.of("n1").cpu, 0);
-  assert.equal(store.berths.of("n1").pods.size, 0);
-  assert.equal(store.berths.of("n2").cpu, 700);
+  assert.equal(store.usage.of("n1").cpu, 0);
+  assert.equal(store.usage.of("n1").pods.size, 0);
+  assert.equal(store.usage.of("n2").cpu, 700);
   assert.equal(store.seq, 2);
 });
 
@@ -44,13 +44,13 @@ test("a change that is already known is passed over", () => {
   assert.equal(store.tables.pods.size, 1);
 });
 
-test("pods that are done hold nothing, and pods meant for an upcoming node lie in its bay", () => {
+test("pods that have ended use nothing, and pods assigned to an upcoming node are in its bay", () => {
   const store = new Store();
   const done = pod("d", { node: "n", state: "done" });
-  const meant = pod("m", { upcoming: "ghost", state: "waiting" });
+  const meant = pod("m", { upcoming: "next-1", state: "waiting" });
   store.replace(state({ pods: [done, meant] }));
-  assert.equal(store.berths.of("n").cpu, 0);
-  assert.equal(store.berths.of("ghost").pods.size, 1);
+  assert.equal(store.usage.of("n").cpu, 0);
+  assert.equal(store.usage.of("next-1").pods.size, 1);
 });
 
 test("only what moves bays asks for a new layout", () => {
@@ -79,15 +79,15 @@ test("any order of changes ends with the sums of what is there", () => {
   }
   for (const name of ["n0", "n1"]) {
     const here = [...store.tables.pods.values()].filter((one) => one.node === name);
-    assert.equal(store.berths.of(name).pods.size, here.length);
+    assert.equal(store.usage.of(name).pods.size, here.length);
     assert.equal(
-      store.berths.of(name).cpu,
+      store.usage.of(name).cpu,
       here.reduce((sum, one) => sum + one.cpu, 0),
     );
   }
 });
 
-test("another format is refused in words", () => {
+test("another format is refused with an error that names it", () => {
   const store = new Store();
   assert.throws(() => store.replace({ ...state({}), format: 9 }), /format 9/);
 });

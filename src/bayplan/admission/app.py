@@ -37,9 +37,9 @@ from bayplan.client.serving.sockets import UvicornServer, https_config
 Receive: TypeAlias = Callable[[], Awaitable[Any]]
 
 MOST_BYTES = 8 * 1024 * 1024
-"""A review holds an object twice, before and after, and an API server takes 3 MiB of one."""
+"""The maximum size of a review: it has an object twice, and objects have at most 3 MiB."""
 MOST_AT_ONCE = 32 * MOST_BYTES
-"""How much of all reviews may be held while the rest of them is coming."""
+"""The maximum of bytes that all unfinished request bodies may have together."""
 BODY_SECONDS = 5.0
 JSON = b"application/json"
 TEXT = b"text/plain; charset=utf-8"
@@ -47,7 +47,7 @@ TEXT = b"text/plain; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer."""
+    """An HTTP response."""
 
     status: int
     body: bytes
@@ -55,25 +55,25 @@ class Reply:
 
 
 class RejectedRequest(Exception):  # noqa: N818 - an outcome
-    """A request that is no review."""
+    """A request that is not a valid AdmissionReview, with the HTTP response to it."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.reply = Reply(status, f"{text}\n".encode())
 
 
-class Bodies:
-    """Reads the bodies of requests."""
+class BodyReader:
+    """Reads request bodies, within limits on size, time and total memory."""
 
     def __init__(self, most_at_once: int = MOST_AT_ONCE) -> None:
         self._most = most_at_once
         self._held = 0
 
     async def read(self, scope: dict[str, Any], receive: Receive) -> bytes:
-        """The whole body of a request; Refused if it is too large, too slow, or one too many."""
+        """Read the whole body; RejectedRequest if it is too large, too slow, or over the total."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         if not headers.get(b"content-type", JSON).startswith(JSON):
-            raise RejectedRequest(415, "reviews are JSON")
+            raise RejectedRequest(415, "the content type must be application/json")
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > MOST_BYTES:
             raise _too_large()
@@ -82,7 +82,7 @@ class Bodies:
                 return await self._received(receive)
         except TimeoutError:
             raise RejectedRequest(
-                408, f"the review did not come within {BODY_SECONDS:.0f} s"
+                408, f"the request body was not received within {BODY_SECONDS:.0f} s"
             ) from None
 
     async def _received(self, receive: Receive) -> bytes:
@@ -92,7 +92,7 @@ class Bodies:
             while more:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise RejectedRequest(400, "the review was not sent whole")
+                    raise RejectedRequest(400, "the request body is incomplete")
                 part = message.get("body", b"")
                 size += len(part)
                 self._held += len(part)
@@ -107,11 +107,11 @@ class Bodies:
         if size > MOST_BYTES:
             raise _too_large()
         if self._held > self._most:
-            raise RejectedRequest(503, "too much is being sent at once")
+            raise RejectedRequest(503, "too many requests at once")
 
 
 def _too_large() -> RejectedRequest:
-    return RejectedRequest(413, f"a review has at most {MOST_BYTES} bytes")
+    return RejectedRequest(413, f"the request body is larger than {MOST_BYTES} bytes")
 
 
 Send: TypeAlias = Callable[[Any], Awaitable[None]]
@@ -122,17 +122,17 @@ log = logging.getLogger(__name__)
 
 
 class AdmissionApp:
-    """Answers admission reviews."""
+    """The ASGI application that answers admission reviews."""
 
     def __init__(self, rules: AdmissionRules, metrics: AdmissionMetrics) -> None:
         self._rules = rules.by_path
         self._metrics = metrics
-        self._bodies = Bodies()
+        self._bodies = BodyReader()
         self.knows_queues = asyncio.Event()
         """Set once the index has all queues."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one HTTP request."""
         if scope["type"] != "http":
             return
         began = perf_counter()
@@ -147,9 +147,9 @@ class AdmissionApp:
     async def _answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
         path = scope["path"]
         if path not in self._rules:
-            raise RejectedRequest(404, "reviews are answered at " + ", ".join(self._rules))
+            raise RejectedRequest(404, "unknown path; known paths: " + ", ".join(self._rules))
         if scope["method"] != "POST":
-            raise RejectedRequest(405, "reviews are sent by POST")
+            raise RejectedRequest(405, "the method must be POST")
         body = await self._bodies.read(scope, receive)
         try:
             request = read_review(body)
@@ -166,7 +166,7 @@ class AdmissionApp:
                 async with asyncio.timeout(QUEUES_SECONDS):
                     await self.knows_queues.wait()
             except TimeoutError:
-                raise RejectedRequest(503, "the queues are not known yet") from None
+                raise RejectedRequest(503, "queues are not loaded yet") from None
 
     def _review(self, path: str, request: ReviewRequest) -> ReviewResponse:
         try:
@@ -174,11 +174,11 @@ class AdmissionApp:
         except ReviewError as error:
             response = ReviewResponse((FieldFault("", str(error)),))
         except Exception:
-            log.exception("%s: no answer to review %s", path, request.uid)
+            log.exception("%s: review %s failed", path, request.uid)
             raise RejectedRequest(503, "the review failed; see the log of the webhook") from None
         if not response.allowed:
             what = f"{request.operation} {request.namespace}/{request.name}"
-            log.info("%s: %s refused: %s", path, what, "; ".join(map(str, response.faults)))
+            log.info("%s: rejected %s: %s", path, what, "; ".join(map(str, response.faults)))
         return response
 
 
@@ -201,7 +201,7 @@ _MOST_AT_ONCE = 1024
 async def serving(
     app: AdmissionApp, listener: socket.socket, tls: ssl.SSLContext
 ) -> AsyncIterator[None]:
-    """Serve the app over HTTPS for as long as the context lasts."""
+    """Serve the app over HTTPS while the context is open."""
     server = UvicornServer(
         https_config(app, tls, grace_seconds=_GRACE_SECONDS, most_at_once=_MOST_AT_ONCE)
     )

@@ -1,15 +1,14 @@
 """The webhook's certificate and its authority: renewal, and the Secret or files they come from.
 
-Everything is renewed when a third of its life is left. API servers must trust an authority before
-they meet what it has signed, and replicas do not act at the same moment, so an authority is
-followed up in two steps: first the new one comes, trusted beside the old one, and the old one signs
-a last time; when that certificate's turn comes, the new one signs the next. Until it ends the old
-authority stays trusted.
+A certificate is renewed when a third of its validity period is left. API servers must trust a CA
+before they see a certificate of it, and replicas do not act at the same time. So a CA is rotated in
+two steps: first the new CA is added to the bundle, and the old one signs a last certificate; when
+that one is due, the new CA signs the next. The old CA stays in the bundle until it expires.
 
-Replicas of the webhook share one Secret. Whichever finds that something is due writes it, on the
-version that it has read; who comes second is refused by the API server, reads again, and uses what
-the first has written. Files are renewed by others (such as cert-manager): they are read again
-whenever they change, and the authority behind them is not ours to install.
+Replicas of the webhook share one Secret. The first that finds a certificate due writes the new one,
+with the resource version that it has read; a second one gets a conflict, reads again, and uses the
+first one's. Files are renewed by another program (such as cert-manager): they are read again, and
+their CA is not written into the webhook configurations.
 """
 
 from __future__ import annotations
@@ -36,81 +35,96 @@ _NAME = "bayplan-webhook"
 
 
 @dataclass(frozen=True, slots=True)
-class Lives:
-    """How long certificates are good for."""
+class CertificateLifetimes:
+    """The validity periods of certificates."""
 
     serving: timedelta = timedelta(days=90)
     authority: timedelta = timedelta(days=730)
 
 
-LIVES = Lives()
+DEFAULT_LIFETIMES = CertificateLifetimes()
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
-    """All that replicas share; PEM."""
+class CertificateBundle:
+    """The CA and the serving certificate that all replicas share, as PEM."""
 
     authority: KeyPair
-    """The authority that signs the next certificate."""
+    """The CA that signs the next serving certificate."""
     trusted: bytes
-    """The certificates of all authorities that API servers are to trust."""
+    """The CA bundle that API servers trust."""
     serving: KeyPair = field(repr=False)
-    """The certificate that the webhook serves."""
+    """The serving certificate and its key."""
 
 
 class BundleError(ValueError):
-    """Certificates that cannot be used; the text has the reason, and no key."""
+    """Certificates that cannot be used; the message has the reason, and no key."""
 
 
-def renewed(kept: Bundle | None, names: Collection[str], now: datetime, lives: Lives) -> Bundle:
-    """What is to be used from now on; the bundle itself if nothing has to change."""
+def renewed(
+    kept: CertificateBundle | None,
+    names: Collection[str],
+    now: datetime,
+    lifetimes: CertificateLifetimes,
+) -> CertificateBundle:
+    """Return the bundle with what is due renewed; the same object if nothing is."""
     if kept is None or not _is_valid(_certificate(kept.authority), now):
-        return _fresh(names, now, lives)
+        return _fresh(names, now, lifetimes)
     bundle = kept
     if _is_due(_certificate(kept.authority), now):
-        bundle = _followed_up(kept, names, now, lives)
+        bundle = _followed_up(kept, names, now, lifetimes)
     elif _is_due(_certificate(kept.serving), now) or not _covers(kept.serving, names):
-        serving = _signed(kept.authority, names, now, lives)
+        serving = _signed(kept.authority, names, now, lifetimes)
         bundle = replace(kept, serving=serving)
     return _without_ended(bundle, now)
 
 
-def checked(bundle: Bundle) -> Bundle:
-    """The bundle, if its parts belong together; BundleError if they do not."""
+def checked(bundle: CertificateBundle) -> CertificateBundle:
+    """Return the bundle; BundleError if its keys, certificates and CA do not match."""
     try:
         for pair in (bundle.authority, bundle.serving):
             _check_key(pair)
         leaf, roots = _certificate(bundle.serving), _certificates(bundle.trusted)
     except (ValueError, TypeError) as error:
-        raise BundleError(f"not certificates and keys as PEM: {type(error).__name__}") from None
+        raise BundleError(
+            f"certificates or keys are not valid PEM: {type(error).__name__}"
+        ) from None
     if not any(_has_signed(root, leaf) for root in roots):
-        raise BundleError("the serving certificate is of no authority that is trusted")
+        raise BundleError("the serving certificate is not signed by a CA of ca.crt")
     return bundle
 
 
 def end_of(pair: KeyPair) -> datetime:
-    """When a certificate ends."""
+    """Return when a certificate expires."""
     return _certificate(pair).not_valid_after_utc
 
 
-def _fresh(names: Collection[str], now: datetime, lives: Lives) -> Bundle:
-    authority = CertificateAuthority.create(now, lives.authority, f"{_NAME}-ca").pair
-    return Bundle(authority, authority.certificate, _signed(authority, names, now, lives))
+def _fresh(
+    names: Collection[str], now: datetime, lifetimes: CertificateLifetimes
+) -> CertificateBundle:
+    authority = CertificateAuthority.create(now, lifetimes.authority, f"{_NAME}-ca").pair
+    return CertificateBundle(
+        authority, authority.certificate, _signed(authority, names, now, lifetimes)
+    )
 
 
-def _followed_up(kept: Bundle, names: Collection[str], now: datetime, lives: Lives) -> Bundle:
-    authority = CertificateAuthority.create(now, lives.authority, f"{_NAME}-ca").pair
-    serving = _signed(kept.authority, names, now, lives)
-    return Bundle(authority, authority.certificate + kept.trusted, serving)
+def _followed_up(
+    kept: CertificateBundle, names: Collection[str], now: datetime, lifetimes: CertificateLifetimes
+) -> CertificateBundle:
+    authority = CertificateAuthority.create(now, lifetimes.authority, f"{_NAME}-ca").pair
+    serving = _signed(kept.authority, names, now, lifetimes)
+    return CertificateBundle(authority, authority.certificate + kept.trusted, serving)
 
 
-def _signed(authority: KeyPair, names: Collection[str], now: datetime, lives: Lives) -> KeyPair:
-    """A certificate that ends with its authority at the latest."""
-    valid = min(lives.serving, end_of(authority) - now)
+def _signed(
+    authority: KeyPair, names: Collection[str], now: datetime, lifetimes: CertificateLifetimes
+) -> KeyPair:
+    """Return a serving certificate, which expires no later than its CA."""
+    valid = min(lifetimes.serving, end_of(authority) - now)
     return CertificateAuthority(authority).server_pair(sorted(names), now, valid, _NAME)
 
 
-def _without_ended(bundle: Bundle, now: datetime) -> Bundle:
+def _without_ended(bundle: CertificateBundle, now: datetime) -> CertificateBundle:
     roots = _certificates(bundle.trusted)
     living = [root for root in roots if _is_valid(root, now)]
     if len(living) == len(roots):
@@ -136,7 +150,7 @@ def _covers(pair: KeyPair, names: Collection[str]) -> bool:
 def _check_key(pair: KeyPair) -> None:
     key = serialization.load_pem_private_key(pair.key, None)
     if key.public_key() != _certificate(pair).public_key():
-        raise BundleError("a key is not that of its certificate")
+        raise BundleError("a private key does not match its certificate")
 
 
 def _has_signed(root: x509.Certificate, leaf: x509.Certificate) -> bool:
@@ -153,7 +167,7 @@ def _certificate(pair: KeyPair) -> x509.Certificate:
 
 @lru_cache(maxsize=8)
 def _read_one(pem: bytes) -> x509.Certificate:
-    """The same few are looked at again and again, to see whether they are due."""
+    """Parse a certificate; cached, since the same few are checked periodically."""
     return x509.load_pem_x509_certificate(pem)
 
 
@@ -169,105 +183,112 @@ _MOST_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What the webhook shows, and the authorities by which API servers are to know it."""
+class ServingCertificate:
+    """The serving certificate of the webhook, and the CA bundle for its configurations."""
 
     pair: KeyPair
     trusted: bytes = b""
-    """Empty if who is trusted is not ours to say."""
+    """The CA bundle; empty if the CA is not managed here."""
 
 
 class CertificateSource(Protocol):
-    """Where a certificate comes from."""
+    """A source of the serving certificate: files or a Secret."""
 
-    async def current(self, client: Client) -> Proof:
-        """The certificate to show now; BundleError, OSError or ClientError if there is none."""
+    async def current(self, client: Client) -> ServingCertificate:
+        """Return the current certificate; BundleError, OSError or ClientError if there is none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """A certificate and its key in files."""
+    """A certificate and its key in files, which another program renews."""
 
     certificate: Path
     key: Path
 
-    async def current(self, client: Client) -> Proof:
-        """What the files have now."""
+    async def current(self, client: Client) -> ServingCertificate:
+        """Read the files."""
         del client
-        return Proof(KeyPair(_read(self.certificate), _read(self.key)))
+        return ServingCertificate(KeyPair(_read(self.certificate), _read(self.key)))
 
 
 def _read(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
-        raise BundleError(f"{path}: larger than a certificate can be")
+        raise BundleError(f"{path}: larger than {_MOST_BYTES} bytes, which is no certificate")
     return content
 
 
 @dataclass(slots=True)
 class SharedSecret:
-    """A certificate of our own making, in a Secret that all replicas read."""
+    """A self-managed certificate in a Secret that all replicas share."""
 
     namespace: str
     name: str
     names: Collection[str]
-    """By which API servers call the webhook."""
-    lives: Lives = LIVES
-    _checked: Bundle | None = field(default=None, init=False, repr=False)
-    """What was last found good: the same, read again, is not checked again."""
+    """The DNS names and addresses of the certificate."""
+    lifetimes: CertificateLifetimes = DEFAULT_LIFETIMES
+    _checked: CertificateBundle | None = field(default=None, init=False, repr=False)
+    """The last bundle that was valid: an equal one is not checked again."""
 
-    async def current(self, client: Client) -> Proof:
-        """What the Secret has, renewed if that was due."""
+    async def current(self, client: Client) -> ServingCertificate:
+        """Return the certificate in the Secret; create or renew it if needed."""
         for _ in range(_TRIES):
             try:
                 bundle = await self._agreed(client)
             except ConflictError:  # another replica was faster: see what it wrote
                 continue
-            return Proof(bundle.serving, bundle.trusted)
-        raise BundleError(f"Secret {self.namespace}/{self.name} changes too often to be read")
+            return ServingCertificate(bundle.serving, bundle.trusted)
+        raise BundleError(
+            f"Secret {self.namespace}/{self.name} was changed by others {_TRIES} times in a row"
+        )
 
-    async def _agreed(self, client: Client) -> Bundle:
+    async def _agreed(self, client: Client) -> CertificateBundle:
         now = client.clock.now()
         try:
             found = await client.get(SECRETS, self.namespace, self.name)
         except NotFoundError:
-            bundle = renewed(None, self.names, now, self.lives)
+            bundle = renewed(None, self.names, now, self.lifetimes)
             await self._create(client, bundle)
             return bundle
         kept = self._kept(found)
-        bundle = renewed(kept, self.names, now, self.lives)
+        bundle = renewed(kept, self.names, now, self.lifetimes)
         if bundle is not kept:
             await self._replace(client, found, bundle)
         return bundle
 
-    async def _create(self, client: Client, bundle: Bundle) -> None:
+    async def _create(self, client: Client, bundle: CertificateBundle) -> None:
         meta = {"namespace": self.namespace, "name": self.name}
         made: Untyped = {"metadata": meta, "type": "kubernetes.io/tls", "data": _encoded(bundle)}
         await client.create(made, SECRETS)
-        log.info("made certificates, in Secret %s/%s", self.namespace, self.name)
+        log.info("created certificates in Secret %s/%s", self.namespace, self.name)
 
-    async def _replace(self, client: Client, found: Untyped, bundle: Bundle) -> None:
+    async def _replace(self, client: Client, found: Untyped, bundle: CertificateBundle) -> None:
         meta = found.get("metadata")
         version = meta.get("resourceVersion") if isinstance(meta, dict) else None
         change = merge({"metadata": {"resourceVersion": version}, "data": _encoded(bundle)})
         await client.patch(SECRETS, self.namespace, self.name, change=change)
-        log.info("renewed certificates, in Secret %s/%s", self.namespace, self.name)
+        log.info("renewed certificates in Secret %s/%s", self.namespace, self.name)
 
-    def _kept(self, found: Untyped) -> Bundle | None:
-        """What the Secret has; None if that cannot be used."""
+    def _kept(self, found: Untyped) -> CertificateBundle | None:
+        """Return the bundle in the Secret; None if it is invalid."""
         try:
             bundle = _decoded(found)
             if bundle != self._checked:
                 self._checked = checked(bundle)
         except BundleError as error:
-            log.warning("Secret %s/%s is replaced: %s", self.namespace, self.name, error)
+            log.warning(
+                "replacing invalid certificates in Secret %s/%s: %s",
+                self.namespace,
+                self.name,
+                error,
+            )
             return None
         return self._checked
 
 
-def _encoded(bundle: Bundle) -> dict[str, str]:
+def _encoded(bundle: CertificateBundle) -> dict[str, str]:
     parts = {
         "ca.crt": bundle.trusted,
         "ca-next.crt": bundle.authority.certificate,
@@ -278,7 +299,7 @@ def _encoded(bundle: Bundle) -> dict[str, str]:
     return {name: base64.b64encode(part).decode() for name, part in parts.items()}
 
 
-def _decoded(found: Untyped) -> Bundle:
+def _decoded(found: Untyped) -> CertificateBundle:
     data = found.get("data")
     parts = data if isinstance(data, dict) else {}
 
@@ -286,7 +307,7 @@ def _decoded(found: Untyped) -> Bundle:
         try:
             return base64.b64decode(parts[name], validate=True)
         except (KeyError, TypeError, binascii.Error):
-            raise BundleError(f"it has no {name} that can be read") from None
+            raise BundleError(f"{name} is missing or not valid base64") from None
 
     authority = KeyPair(part("ca-next.crt"), part("ca.key"))
-    return Bundle(authority, part("ca.crt"), KeyPair(part("tls.crt"), part("tls.key")))
+    return CertificateBundle(authority, part("ca.crt"), KeyPair(part("tls.crt"), part("tls.key")))

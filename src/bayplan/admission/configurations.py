@@ -8,10 +8,9 @@ something that is checked here.
 The scheduler's status writes, which go on all the time, are sent only where a spec or a state
 changes, and never depend on the webhook, whatever the failure policy.
 
-A missing one is created. In an existing one, only what is ours to keep up is changed:
-the authorities that API servers are to trust, and the failure policy if one is set.
-Where cert-manager puts its own authority in, that is left alone. An API server that knows no match
-conditions gets a configuration without: then it asks about every pod.
+A missing configuration is created. In an existing one only the CA bundle is changed, and the
+failure policy if one is set; a CA bundle that cert-manager injects is kept. An API server without
+match conditions gets a configuration without them, and sends every pod.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ CONDITIONS = "matchConditions"
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """How the API server finds the webhook, and what happens when it does not."""
+    """The address of the webhook, its failure policy, and which pods are sent to it."""
 
     name: str = "bayplan-webhook"
     """The name of both configurations, of the service and of the Secret."""
     namespace: str = "kube-system"
     url: str = ""
-    """Where the webhook is, if not behind its service."""
+    """The URL of the webhook, if it is not called through its service."""
     policy: FailurePolicy | None = None
     """None for the policy of an existing configuration, or Fail."""
     schedulers: Sequence[str] = ("bayplan",)
@@ -87,12 +86,12 @@ def _configuration(registration: Registration, hooks: list[Untyped]) -> Untyped:
 
 
 def unconditional(hook: Untyped) -> Untyped:
-    """A hook that is asked about everything that its rules name."""
+    """Return a webhook without its match conditions."""
     return {key: value for key, value in hook.items() if key != CONDITIONS}
 
 
 def _of_bookkeeping(registration: Registration) -> Iterator[Untyped]:
-    """What concerns the scheduler's own writes, too."""
+    """Yield the webhooks for objects that the scheduler writes itself: they never block."""
     kept = replace(registration, policy="Ignore")
     states = _hook(
         kept,
@@ -146,7 +145,7 @@ def _rule(group: str, resource: str, *operations: str) -> Untyped:
 
 
 def _elsewhere(registration: Registration) -> Untyped:
-    """Not where the cluster itself, and the webhook, would have to start."""
+    """Return the selector that excludes kube-system and the namespace of the webhook."""
     names = sorted({"kube-system", registration.namespace})
     return {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": names}
 
@@ -191,12 +190,12 @@ _INJECTED = "cert-manager.io/inject-"
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Keeps both configurations."""
+    """Creates both webhook configurations and keeps them up to date."""
 
     registration: Registration
 
     async def install(self, client: Client, trusted: bytes) -> bool:
-        """Write the trusted authorities, if any; returns whether something was written."""
+        """Create or correct both configurations; return whether anything was written."""
         changed = False
         for resource, wanted in (
             (MUTATING, mutating(self.registration)),
@@ -216,7 +215,7 @@ class Installer:
         changes = corrections(found, wanted, trusted, with_policy=bool(self.registration.policy))
         if changes:
             await client.patch(resource, name, change=json_patch(changes))
-            log.info("corrected %s %s", resource.kind, name)
+            log.info("updated %s %s", resource.kind, name)
         return bool(changes)
 
 
@@ -228,9 +227,9 @@ async def _create(client: Client, resource: Resource[Untyped], wanted: Untyped) 
     except InvalidError as error:
         if CONDITIONS not in str(error) or not any(CONDITIONS in one for one in _hooks(wanted)):
             raise
-        log.warning("%s without match conditions: %s", resource.kind, error)
+        log.warning("creating %s without match conditions: %s", resource.kind, error)
         return await _create(client, resource, _unconditional(wanted))
-    log.info("made %s %s", resource.kind, _dict(wanted["metadata"])["name"])
+    log.info("created %s %s", resource.kind, _dict(wanted["metadata"])["name"])
     return True
 
 
@@ -239,7 +238,7 @@ def _unconditional(wanted: Untyped) -> Untyped:
 
 
 def trusting(wanted: Untyped, trusted: bytes) -> Untyped:
-    """A configuration that names the authorities to trust."""
+    """Return the configuration with the CA bundle in every webhook."""
     if not trusted:
         return wanted
     bundle = base64.b64encode(trusted).decode()
@@ -253,7 +252,7 @@ def trusting(wanted: Untyped, trusted: bytes) -> Untyped:
 def corrections(
     found: Untyped, wanted: Untyped, trusted: bytes, *, with_policy: bool
 ) -> list[PatchOperation]:
-    """What has to change in a configuration that is there already."""
+    """Return the JSON patch for an existing configuration: CA bundle and failure policy."""
     ours = {hook["name"]: hook for hook in _hooks(wanted)}
     bundle = "" if _is_injected(found) else base64.b64encode(trusted).decode()
     changes: list[PatchOperation] = []

@@ -20,7 +20,12 @@ from contextlib import AsyncExitStack
 from prometheus_client import CollectorRegistry
 
 from bayplan.admission.app import AdmissionApp, serving
-from bayplan.admission.certificates import BundleError, CertificateSource, Proof, end_of
+from bayplan.admission.certificates import (
+    BundleError,
+    CertificateSource,
+    ServingCertificate,
+    end_of,
+)
 from bayplan.admission.configurations import Installer, Registration
 from bayplan.admission.metrics import AdmissionMetrics
 from bayplan.admission.queue_index import QueueIndex
@@ -32,9 +37,9 @@ from bayplan.kube.volcano import Queue
 
 log = logging.getLogger(__name__)
 CHECK_SECONDS = 30.0
-"""How often certificates and configurations are looked at."""
+"""The interval in which certificates and configurations are checked."""
 SETTLE_SECONDS = 5.0
-"""How long API servers have to hear of a new authority before they meet what it has signed."""
+"""The time for API servers to load a new CA before a certificate of it is served."""
 
 
 class WebhookDaemon:
@@ -55,20 +60,20 @@ class WebhookDaemon:
         self._source = source
         self._check_seconds = check_seconds
         self._tls = server_tls()
-        self._shown: Proof | None = None
+        self._served: ServingCertificate | None = None
         self.app = AdmissionApp(AdmissionRules(settings, self._index), self._metrics)
         self.service = f"{registration.namespace}/{registration.name}"
-        """By which name API servers of the same process find it."""
+        """The namespace/name of its service, by which API servers in the same process call it."""
         self.ready = asyncio.Event()
-        """Set once it has a certificate and API servers know it by that."""
+        """Set while it has a certificate and both configurations are up to date."""
 
     async def lead(self, client: Client, listener: socket.socket | None = None) -> None:
-        """Answer until cancelled; over HTTPS if there is a socket to listen on."""
+        """Serve until cancelled; over HTTPS if there is a socket."""
         async with AsyncExitStack() as stack:
             informers = await stack.enter_async_context(Informers(client))
             following = asyncio.ensure_future(self._follow(informers))
             stack.callback(following.cancel)
-            await self._until_shown(client)
+            await self._wait_for_certificate(client)
             if listener is not None:
                 await stack.enter_async_context(serving(self.app, listener, self._tls))
             self.ready.set()
@@ -84,28 +89,30 @@ class WebhookDaemon:
         queues.on_change(self._index.take)
         self.app.knows_queues.set()
 
-    async def _until_shown(self, client: Client) -> None:
-        """Look for a first certificate until there is one."""
+    async def _wait_for_certificate(self, client: Client) -> None:
+        """Wait for the first certificate."""
         while not await self._check(client):
             await client.clock.sleep(SETTLE_SECONDS)
 
     async def _check(self, client: Client) -> bool:
-        """Look whether certificate and configurations are as they should be; False if not."""
+        """Update the certificate and the configurations; return whether that succeeded."""
         try:
-            proof = await self._source.current(client)
-            changed = await self._installer.install(client, proof.trusted)
-            await self._show(client, proof, heard=not changed or self._shown is None)
+            certificate = await self._source.current(client)
+            changed = await self._installer.install(client, certificate.trusted)
+            await self._serve(client, certificate, is_trusted=not changed or self._served is None)
         except (ClientError, BundleError, OSError) as error:
             log.warning("updating certificates and configurations failed: %s", error)
             return False
         return True
 
-    async def _show(self, client: Client, proof: Proof, *, heard: bool) -> None:
-        if self._shown is not None and proof.pair == self._shown.pair:
+    async def _serve(
+        self, client: Client, certificate: ServingCertificate, *, is_trusted: bool
+    ) -> None:
+        if self._served is not None and certificate.pair == self._served.pair:
             return
-        if not heard:
+        if not is_trusted:
             await client.clock.sleep(SETTLE_SECONDS)
-        load_key_pair(self._tls, proof.pair)
-        self._shown = proof
-        self._metrics.expiry.set(end_of(proof.pair).timestamp())
-        log.info("serving a certificate that expires at %s", end_of(proof.pair).isoformat())
+        load_key_pair(self._tls, certificate.pair)
+        self._served = certificate
+        self._metrics.expiry.set(end_of(certificate.pair).timestamp())
+        log.info("serving a certificate that expires at %s", end_of(certificate.pair).isoformat())

@@ -1,4 +1,4 @@
-"""What the webhook counts."""
+"""Metrics of the webhook."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class AdmissionMetrics:
         )
         verdicts = Counter(
             "bayplan_webhook_verdicts",
-            "Reviews by path, operation and what came of them: allowed, patched or refused.",
+            "Reviews by path, operation and result: allowed, patched or refused.",
             ["path", "operation", "verdict"],
             registry=registry,
         )
         seconds = Histogram(
             "bayplan_webhook_request_duration_seconds",
-            "From a request's head to its answer.",
+            "The duration of requests.",
             ["path"],
             buckets=_BUCKETS,
             registry=registry,
         )
         self.expiry = Gauge(
             "bayplan_webhook_certificate_expiry_seconds",
-            "When the certificate that is served ends, in seconds since 1970.",
+            "When the serving certificate expires, in seconds since 1970.",
             registry=registry,
         )
         self._requests = lru_cache(256)(requests.labels)
@@ -44,11 +44,11 @@ class AdmissionMetrics:
         self._seconds = lru_cache(64)(seconds.labels)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
-        """A request has its answer."""
+        """Count an HTTP request and its duration."""
         self._requests(path, str(status)).inc()
         self._seconds(path).observe(seconds)
 
     def judged(self, path: str, operation: str, response: ReviewResponse) -> None:
-        """A review has its verdict."""
+        """Count a review by its result."""
         allowed = "patched" if response.patch else "allowed"
         self._verdicts(path, operation, allowed if response.allowed else "refused").inc()

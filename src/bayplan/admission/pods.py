@@ -40,7 +40,7 @@ class DraftGate(Struct):
 
 
 class DraftResources(Struct):
-    """What is requested, and its limits."""
+    """The requests and limits of a container or pod."""
 
     requests: Amounts = None
     limits: Amounts = None
@@ -89,7 +89,7 @@ class PodDraft(Struct):
         return self.spec.scheduler_name or DEFAULT_SCHEDULER
 
     def amounts(self) -> Iterator[tuple[str, Mapping[str, object]]]:
-        """Every map of resources in the pod, with its place."""
+        """Yield every map of resources in the pod, with its field path."""
         spec = self.spec
         yield from _of("spec.resources", spec.resources)
         for field, containers in (
@@ -116,7 +116,7 @@ _MOST_DIGITS = 9
 
 
 def gate_patch(pod: PodDraft, schedulers: Collection[str]) -> tuple[PatchOperation, ...]:
-    """Return the patch that adds the gate; empty if the pod is to have none, or has it."""
+    """Return the patch that adds the gate; empty if the pod needs none or has it."""
     if pod.scheduler not in schedulers or pod.spec.node_name or not _asks_for_gate(pod):
         return ()
     gate = {"name": QUEUE_SCHEDULING_GATE}
@@ -133,7 +133,7 @@ def _asks_for_gate(pod: PodDraft) -> bool:
 
 
 def attach_limit_faults(pod: PodDraft) -> Iterator[FieldFault]:
-    """Yield where the pod requests attach limits, which only a node has."""
+    """Yield faults for requested attach limits, which only nodes can have."""
     for place, amounts in pod.amounts():
         for name in amounts:
             if is_attach_limit(name):
@@ -145,7 +145,7 @@ def attach_limit_faults(pod: PodDraft) -> Iterator[FieldFault]:
 
 
 def annotation_faults(pod: PodDraft) -> Iterator[FieldFault]:
-    """Yield what is wrong with the annotations about queue and group."""
+    """Yield faults of the annotations for queue and group."""
     yield from _names(pod, GROUP_NAME_ANNOTATIONS, "PodGroup")
     yield from _names(pod, QUEUE_NAME_ANNOTATIONS, "queue")
     yield from _words(pod, (*GATE_ANNOTATIONS, PREEMPTABLE))
@@ -155,7 +155,7 @@ def annotation_faults(pod: PodDraft) -> Iterator[FieldFault]:
 
 
 def _names(pod: PodDraft, keys: Collection[str], what: str) -> Iterator[FieldFault]:
-    """Names that must be names, and the same wherever they stand."""
+    """Yield names that are invalid, or that contradict each other."""
     names = {key: pod.annotations[key] for key in keys if pod.annotations.get(key)}
     bad = {key: name for key, name in names.items() if not is_subdomain(name)}
     for key, name in bad.items():

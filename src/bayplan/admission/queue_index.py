@@ -1,4 +1,4 @@
-"""The index of queues: by name and by parent, with the sums of what children are promised.
+"""The index of queues: by name and by parent, with sums over the children of each queue.
 
 `root` and `default` are in it whether or not they were made. It follows the cluster, so it may be a
 moment behind; the scheduler reports what was admitted meanwhile. Sums are kept up as queues come
@@ -17,7 +17,7 @@ from bayplan.queues.resources import NOTHING, Resources
 from bayplan.queues.tree import MAX_DEPTH
 
 Promises = Mapping[str, Resources]
-"""What is promised, by field."""
+"""The amounts of `deserved` and `guarantee`, by field."""
 CAPABILITY, DESERVED, GUARANTEE = "spec.capability", "spec.deserved", "spec.guarantee.resource"
 NO_PROMISES: Promises = {DESERVED: NOTHING, GUARANTEE: NOTHING}
 BUILT_IN = (ROOT_QUEUE, DEFAULT_QUEUE)
@@ -32,32 +32,33 @@ class QueueIndex:
         self._queues: dict[str, Queue] = {}
         self._below: dict[str, dict[str, None]] = {}
         self._promised: dict[str, Promises] = {}
-        """By queue, what those below it are promised together."""
+        """By queue, the sums over its children."""
         for queue in queues:
             self.put(queue)
 
     def get(self, name: str) -> Queue | None:
-        """A queue by name."""
+        """Return a queue by name; `root` and `default` always exist."""
         return self._queues.get(name) or _ALWAYS.get(name)
 
     def below(self, name: str) -> list[Queue]:
-        """The queues whose parent that is."""
+        """Return the children of a queue."""
         return [self._queues[child] for child in self._below.get(name, ())]
 
     def has_below(self, name: str) -> bool:
-        """Whether there are such queues."""
+        """Whether a queue has children."""
         return bool(self._below.get(name))
 
     def promised_below(self, name: str, *, without: str = "") -> Promises:
-        """What the queues below one are promised together, but for one of them."""
+        """Return the sums over the children of a queue, without one of them."""
         total, left_out = self._promised.get(name, NO_PROMISES), self._queues.get(without)
         if left_out is None or parent_of(left_out) != name:
             return total
         return _changed(total, promises_of(left_out), -1)
 
     def above(self, queue: Queue) -> Iterator[Queue | str]:
-        """Its parent, that one's parent and so on, without the root; the name of one that is not
-        there ends it, and so do more than can be, as there are in a cycle.
+        """Yield the ancestors of a queue, nearest first, without the root.
+
+        A missing ancestor is yielded as its name, and ends the iteration; so does a cycle.
         """
         for _ in range(MAX_DEPTH):
             parent = parent_of(queue)
@@ -71,12 +72,12 @@ class QueueIndex:
             queue = found
 
     def closed_at(self, queue: Queue) -> Queue | None:
-        """The queue, it or the nearest above it, that is not open; None if all are."""
+        """Return the queue or its nearest ancestor that is not open; None if all are open."""
         lineage = (queue, *(one for one in self.above(queue) if isinstance(one, Queue)))
         return next((one for one in lineage if not is_open(one)), None)
 
     def put(self, queue: Queue) -> None:
-        """Enter a queue that is new or has changed."""
+        """Add a queue, or replace it."""
         self.drop(queue.name)
         self._queues[queue.name] = queue
         self._below.setdefault(parent_of(queue), {})[queue.name] = None
@@ -96,7 +97,7 @@ class QueueIndex:
             self._promised[parent] = _changed(total, own, sign)
 
     def take(self, change: Change[Queue]) -> None:
-        """Enter a change of an informer."""
+        """Apply a change of an informer."""
         if change.type == "deleted":
             self.drop(change.object.name)
         else:
@@ -117,7 +118,7 @@ def is_open(queue: Queue) -> bool:
 
 
 def amounts_of(queue: Queue) -> Mapping[str, Mapping[str, Quantity]]:
-    """Every map of quantities in a queue, by its field."""
+    """Return the quantities of a queue by field."""
     spec = queue.spec
     return {
         CAPABILITY: spec.capability,
@@ -127,7 +128,7 @@ def amounts_of(queue: Queue) -> Mapping[str, Mapping[str, Quantity]]:
 
 
 def promises_of(queue: Queue) -> Promises:
-    """Return what a queue is promised, by field; what cannot be read is nothing."""
+    """Return `deserved` and `guarantee` of a queue by field; invalid ones count as empty."""
     said = amounts_of(queue)
     return {place: readable(said[place]) for place in NO_PROMISES}
 

@@ -149,7 +149,7 @@ def _own_faults(queue: Queue) -> Iterator[FieldFault]:
 
 
 def _disagreements(queue: Queue) -> Iterator[FieldFault]:
-    """Where a queue's guarantee, deserved and capability do not stand in this order."""
+    """Yield where guarantee ≤ deserved ≤ capability does not hold."""
     said = amounts_of(queue)
     for less, more in (
         (GUARANTEE, DESERVED),
@@ -161,7 +161,7 @@ def _disagreements(queue: Queue) -> Iterator[FieldFault]:
 
 
 def _place_faults(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
-    """What is wrong with where a queue is to stand."""
+    """Yield faults of a queue's parent: missing, a cycle, too deep, or not allowed."""
     place, parent = "spec.parent", queue.spec.parent
     if queue.name == ROOT_QUEUE:
         if parent:
@@ -186,7 +186,7 @@ def _place_faults(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
 
 
 def _height(queue: Queue, index: QueueIndex) -> int:
-    """How many queues stand below one another under this one."""
+    """Return the number of levels below a queue."""
     height, level = 0, index.below(queue.name)
     while level and height < MAX_DEPTH:
         height += 1
@@ -195,7 +195,7 @@ def _height(queue: Queue, index: QueueIndex) -> int:
 
 
 def _work_in(parent: str, index: QueueIndex) -> Iterator[FieldFault]:
-    """A queue that has pods of its own cannot have queues below it: only leaves take work."""
+    """Yield a fault if the parent has pods: only leaf queues can have them."""
     found = index.get(parent)
     if found is None or parent == ROOT_QUEUE or index.has_below(parent):
         return
@@ -207,7 +207,7 @@ def _work_in(parent: str, index: QueueIndex) -> Iterator[FieldFault]:
 
 
 def _faults_above(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
-    """Yield where a queue has more than those above it can give."""
+    """Yield where a queue has more than its ancestors allow."""
     parent = index.get(parent_of(queue))
     if parent is None or parent.name == ROOT_QUEUE:
         return
@@ -218,7 +218,7 @@ def _faults_above(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
 
 
 def _limits(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
-    """A limit above the nearest one that an ancestor names is none."""
+    """Yield where the capability is above that of the nearest ancestor which has one."""
     rest = dict(queue.spec.capability)
     for one in index.above(queue):
         if not isinstance(one, Queue):
@@ -230,7 +230,7 @@ def _limits(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
 
 
 def _faults_below(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
-    """Yield where a queue has less than those below it need."""
+    """Yield where a queue has less than its children."""
     children = index.below(queue.name)
     if not children or queue.name == ROOT_QUEUE:
         return
@@ -243,7 +243,7 @@ def _faults_below(queue: Queue, index: QueueIndex) -> Iterator[FieldFault]:
 
 
 def _sums(parent: Queue, asked: Promises, whose: str) -> Iterator[FieldFault]:
-    """Children that are promised more, all together, than their parent is."""
+    """Yield where the sum over the children exceeds the amount of the parent."""
     written = amounts_of(parent)
     for place, total in asked.items():
         limit = readable(written[place])

@@ -25,7 +25,7 @@ KIND = "AdmissionReview"
 _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 _NOTHING = msgspec.Raw(b"null")
 _LONGEST = 1000
-"""How many characters of a refusal are sent: it ends up in events and on terminals."""
+"""The maximum length of a message, which is shown in events and on terminals."""
 
 StructT = TypeVar("StructT", bound=Struct)
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -33,7 +33,7 @@ PatchOperation = Mapping[str, object]
 
 
 class ReviewError(ValueError):
-    """A request that cannot be read; the text has the reason."""
+    """A review or object that cannot be read; the message has the reason."""
 
 
 class GroupResource(Struct):
@@ -108,7 +108,7 @@ def read_review(body: bytes) -> ReviewRequest:
 
 
 def read_part(decoder: msgspec.json.Decoder[StructT], raw: msgspec.Raw) -> StructT:
-    """The part of an object that a rule reads; ReviewError if it is not as it must be."""
+    """Decode the part of an object that a rule reads; ReviewError if it is invalid."""
     try:
         return decoder.decode(raw)
     except _UNREADABLE as error:
@@ -149,7 +149,7 @@ def _clipped(text: str) -> str:
 
 
 def amount_faults(place: str, written: Mapping[str, Quantity]) -> Iterator[FieldFault]:
-    """What is wrong with the quantities of a map."""
+    """Yield faults of the quantities in a map."""
     for name, quantity in written.items():
         try:
             read_amounts({name: quantity})
@@ -162,7 +162,7 @@ def amount_faults(place: str, written: Mapping[str, Quantity]) -> Iterator[Field
 
 
 def uncounted(place: str, written: Mapping[str, Quantity]) -> Iterator[str]:
-    """Warnings of names that no node has, and that therefore do not count."""
+    """Yield warnings about names that are not resources of nodes, and are ignored."""
     for name in written.keys() - read_amounts(written).amounts.keys():
         yield f"{place}: {name} is no resource that a node can have, and does not count"
 
@@ -170,7 +170,7 @@ def uncounted(place: str, written: Mapping[str, Quantity]) -> Iterator[str]:
 def above(
     these: Mapping[str, Quantity], those: Mapping[str, Quantity]
 ) -> Iterator[tuple[str, Quantity, Quantity]]:
-    """The resources that both name and of which these are more than those."""
+    """Yield the resources in both maps whose first amount is larger, with both amounts."""
     for name, quantity in these.items():
         high, low = _exact(quantity), _exact(those.get(name, ""))
         if high is not None and low is not None and high > low:
@@ -185,7 +185,7 @@ def _exact(quantity: Quantity) -> Fraction | None:
 
 
 def readable(written: Mapping[str, Quantity]) -> Resources:
-    """What a map amounts to; one that cannot be read is nothing."""
+    """Return the amounts of a map; nothing if it is invalid."""
     try:
         return read_amounts(written)
     except AmountError:

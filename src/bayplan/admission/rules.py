@@ -41,14 +41,14 @@ Rule = Callable[[ReviewRequest], ReviewResponse]
 
 @dataclass(frozen=True, slots=True)
 class AdmissionSettings:
-    """Whose pods are ours, and which features are on."""
+    """The names of our schedulers, and the feature gates."""
 
     schedulers: frozenset[str] = frozenset({"bayplan"})
     gates: FeatureGates = field(default_factory=FeatureGates)
 
 
 class AdmissionRules:
-    """Every rule, by its path."""
+    """The rules by path."""
 
     def __init__(self, settings: AdmissionSettings, index: QueueIndex) -> None:
         self._settings = settings
@@ -106,13 +106,13 @@ def _is_about(request: ReviewRequest, resource: str, *subresources: str) -> bool
 
 
 def _now_and_before(request: ReviewRequest, kind: type[K]) -> tuple[K, K | None]:
-    """The object, and what it was if it was there before."""
+    """Return the object, and for an update also the old object."""
     now = _decoded(request.object, kind)
     return now, _decoded(request.old_object, kind) if request.operation == "UPDATE" else None
 
 
 def _decoded(raw: msgspec.Raw, kind: type[K]) -> K:
-    """An object of one of our kinds; ReviewError, with the place, if it is none."""
+    """Decode an object of a kind; ReviewError, with the field, if it is invalid."""
     try:
         return cast("K", decode_as(KINDS[kind.__name__], raw))
     except ObjectError as error:

@@ -27,6 +27,7 @@ from bayplan.autoscaler.clusterstate.registry import (
     UpcomingNodes,
     group_by_provider_id,
 )
+from bayplan.autoscaler.expected_drivers import DriverOutlier
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.templates import NodeGroupView, TemplateContext, TemplateNodeInfoProvider
 from bayplan.fit import Snapshot
@@ -202,16 +203,39 @@ class ClusterViewBuilder:
         view = self.views.get(group)
         return view.problems if view is not None else ()
 
+    def outliers(self, group: str) -> tuple[DriverOutlier, ...]:
+        """Nodes of a group whose drivers or limits differ from its template's."""
+        view = self.views.get(group)
+        return view.outliers if view is not None else ()
+
+    def drivers(self, group: str) -> tuple[str, ...]:
+        """The CSI drivers that a group's next node is expected to have."""
+        view = self.views.get(group)
+        return view.drivers if view is not None else ()
+
     def _template_context(self, now: datetime) -> TemplateContext:
         daemons = tuple(self._known.daemon_sets.values())
         names = self._known.driver_names()
-        return TemplateContext(self.snapshot, now, daemons, names, waits_for_drivers=self._gate)
+        pending = self._pending_drivers(names)
+        return TemplateContext(
+            self.snapshot, now, daemons, names, pending, waits_for_drivers=self._gate
+        )
+
+    def _pending_drivers(self, known: frozenset[str]) -> frozenset[str]:
+        """Return the drivers of volumes of pending pods, of those that the cluster has."""
+        found: set[str] = set()
+        for pod in self.pending_pods.with_volumes():
+            if found >= known:
+                break
+            found |= {one.driver for one in self.snapshot.requirements_of(pod).attach} & known
+        return frozenset(found)
 
     def _basis(
         self, name: str, info: NodeGroupInfo, context: TemplateContext
     ) -> tuple[object, ...]:
         inputs = info.options, info.template, info.price, info.template_error
-        return *inputs, self.node_states.versions[name], self._daemons_version, context.drivers
+        versions = self.node_states.versions[name], self._daemons_version
+        return *inputs, *versions, context.drivers, context.pending_drivers
 
     def _view(self, name: str, info: NodeGroupInfo, context: TemplateContext) -> NodeGroupView:
         def view() -> NodeGroupView:

@@ -14,12 +14,14 @@ from contextlib import AbstractAsyncContextManager
 
 from prometheus_client import CollectorRegistry
 
-from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, MissingDriverCleanup
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup
+from bayplan.autoscaler.actuation.missing_drivers import MissingDriverCleanup
 from bayplan.autoscaler.actuation.node_removal import (
     NodeRemoval,
     NodeRemovalContext,
     start_node_removal,
 )
+from bayplan.autoscaler.actuation.removal_ledger import RemovalLedger
 from bayplan.autoscaler.actuation.scale_up import ActuationContext
 from bayplan.autoscaler.cloudstate.reader import AmendTemplate, CloudReader, gpu_label, unchanged
 from bayplan.autoscaler.clusterview import ClusterViewBuilder, KnownObjects
@@ -148,7 +150,12 @@ class AutoscalerDaemon:
             context=context,
             instance_cleanup=FailedInstanceCleanup(context, options),
             node_cleanup=MissingDriverCleanup(
-                context, options, builder.node_states, writer, snapshot.pods_on
+                context,
+                options,
+                builder.node_states,
+                writer,
+                snapshot.pods_on,
+                RemovalLedger(writer, options),
             ),
             expander_factory=ExpanderFactory(
                 self._expanders, provider, snapshot, client.rng, self._priorities(live).objects

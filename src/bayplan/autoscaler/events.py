@@ -35,13 +35,13 @@ class EventMessage:
 
 
 def triggered(scale_ups: Iterable[ScaleUp]) -> EventMessage:
-    """A pod triggered a scale-up."""
+    """Return the event of a pod that triggered a scale-up."""
     groups = " ".join(f"{{{one}}}" for one in scale_ups)
     return EventMessage("Normal", "TriggeredScaleUp", f"pod triggered scale-up: [{groups}]")
 
 
 def not_triggered(left: NoScaleUpInfo) -> EventMessage:
-    """A pod didn't trigger a scale-up, with the reasons by group."""
+    """Return the event of a pod that didn't trigger a scale-up, with the reasons by group."""
     if not left.by_group:
         return EventMessage(
             "Normal", "NotTriggerScaleUp", "pod didn't trigger scale-up: no node groups"
@@ -68,7 +68,7 @@ def _counted_reasons(
 
 
 def scaled_up(done: ScaleUp) -> EventMessage:
-    """A group was scaled up."""
+    """Return the event of a group that was scaled up."""
     sizes = f"{done.to_size} instead of {done.from_size} (max: {done.max_size})"
     return EventMessage(
         "Normal", "ScaledUpGroup", f"Scale-up: group {done.group} size set to {sizes}"
@@ -76,32 +76,32 @@ def scaled_up(done: ScaleUp) -> EventMessage:
 
 
 def failed(group: str, why: str) -> EventMessage:
-    """A group could not be scaled up."""
+    """Return the event of a group that could not be scaled up."""
     text = f"Scale-up failed for group {group}: {why}"
     return EventMessage("Warning", "FailedToScaleUpGroup", text)
 
 
 def timed_out(group: str, timeout: float) -> EventMessage:
-    """New nodes did not register in time."""
+    """Return the event of new nodes that did not register in time."""
     waited = format_duration(timeout)
     text = f"Nodes added to group {group} failed to register within {waited}"
     return EventMessage("Warning", "ScaleUpTimedOut", text)
 
 
 def instances_failed(group: str, count: int, code: str, message: str) -> EventMessage:
-    """New instances failed."""
+    """Return the event of new instances that failed."""
     text = f"Failed adding {count} nodes to group {group} due to {code}: {message}"
     return EventMessage("Warning", "ScaleUpFailed", text)
 
 
 def nodes_reached(most: int, now: int) -> EventMessage:
-    """The maximum number of nodes of the cluster is reached."""
+    """Return the event that the cluster has its maximum number of nodes."""
     text = f"Max total nodes in cluster reached: {most}. Current number of nodes: {now}"
     return EventMessage("Warning", "MaxNodesTotalReached", text)
 
 
 def unregistered(instance: str, group: str, problem: str = "") -> EventMessage:
-    """An unregistered instance was removed, or could not be."""
+    """Return the event of an unregistered instance that was removed, or could not be."""
     if problem:
         text = f"Failed to remove node {instance} of group {group}: {problem}"
         return EventMessage("Warning", "DeleteUnregisteredFailed", text, "DeleteUnregistered")
@@ -110,7 +110,7 @@ def unregistered(instance: str, group: str, problem: str = "") -> EventMessage:
 
 
 def drivers_missing(node: str, group: str, drivers: Iterable[str], timeout: float) -> EventMessage:
-    """A node's CSI drivers did not register in time."""
+    """Return the event of a node whose CSI drivers did not register in time."""
     names, waited = ", ".join(drivers), format_duration(timeout)
     text = (
         f"Node {node} of group {group} has not reported CSI driver {names} within {waited};"
@@ -119,14 +119,28 @@ def drivers_missing(node: str, group: str, drivers: Iterable[str], timeout: floa
     return EventMessage("Warning", "CSIDriverMissing", text, "RemoveNode")
 
 
+def driver_broken(group: str, drivers: Iterable[str], missing: int, nodes: int) -> EventMessage:
+    """Most nodes of a group lack a driver."""
+    text = (
+        f"{missing} of {nodes} nodes of group {group} lack CSI driver {', '.join(drivers)}: the"
+        " driver does not work; no node is removed, and the group is not scaled up"
+    )
+    return EventMessage("Warning", "CSIDriverBroken", text, "Observe")
+
+
+def driver_outlier(text: str) -> EventMessage:
+    """A node's driver or limit differs from that of its group."""
+    return EventMessage("Warning", "CSIDriverOutlier", f"{text[:1].upper()}{text[1:]}", "Observe")
+
+
 def size_fixed(group: str, target: int, size: int) -> EventMessage:
-    """A group's target size was decreased to the number of its instances."""
+    """Return the event of a group whose target size was set to its number of instances."""
     text = f"Group {group} has {size} instances and target size {target}: target size set to {size}"
     return EventMessage("Warning", "FixNodeGroupSize", text, "FixNodeGroupSize")
 
 
 def misdeclared(group: str, problem: str) -> EventMessage:
-    """A setting of a group cannot be used."""
+    """Return the event of an invalid setting of a group."""
     text = f"Node group {group}: {problem}"
     return EventMessage("Warning", "NodeGroupMisdeclared", text, "Observe")
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bayplan.autoscaler import events
-from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup, MissingDriverCleanup
+from bayplan.autoscaler.actuation.cleanup import FailedInstanceCleanup
+from bayplan.autoscaler.actuation.missing_drivers import MissingDriverCleanup
 from bayplan.autoscaler.actuation.node_removal import NodeRemoval
 from bayplan.autoscaler.actuation.scale_up import ActuationContext, execute_scale_ups
 from bayplan.autoscaler.cloudstate.reader import CloudReader, CloudState
 from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
 from bayplan.autoscaler.clusterview import ClusterView, ClusterViewBuilder
 from bayplan.autoscaler.estimate.limits import ALL_NODES
-from bayplan.autoscaler.estimate.options import NewNodes
 from bayplan.autoscaler.estimate.upcoming_nodes import NO_PLANNED_PODS, count_upcoming
 from bayplan.autoscaler.expanders.chain import ExpanderFactory
 from bayplan.autoscaler.options import AutoscalerOptions
@@ -127,7 +127,6 @@ class Loop:
         self._planned = self._planned.still_pending(upcoming, waiting)
         with parts.context.metrics.timed("scaleUp", self._clock):
             found = decide(cluster_view, expander, self._planned)
-        found = self._with_minimum(found, cluster_view)
         parts.context.metrics.waiting(found.causes, pods.ignored)
         done = await self._scale_up(found, cluster_view, upcoming)
         plan = _plan(found, done, cluster_view, upcoming, pods.ignored)
@@ -163,20 +162,6 @@ class Loop:
         if not self._options.scale_up_from_zero and cluster_view.unschedulable_pods:
             return "" if builder.node_states.in_state(NodeReadiness.READY) else FROM_ZERO
         return ""
-
-    def _with_minimum(self, found: ScaleUpDecision, cluster_view: ClusterView) -> ScaleUpDecision:
-        """Add the nodes that groups lack to their minimum size."""
-        if not self._options.enforce_node_group_min_size:
-            return found
-        added = {one.view.id for one in found.new_nodes}
-        more = [
-            NewNodes(view, missing, ((),) * missing)
-            for name, view in sorted(cluster_view.groups.items())
-            if (missing := view.group.min_size - view.target) > 0
-            and name not in added
-            and name not in cluster_view.skipped_groups
-        ]
-        return replace(found, new_nodes=(*found.new_nodes, *more))
 
     async def _scale_up(
         self, found: ScaleUpDecision, cluster_view: ClusterView, upcoming: Mapping[str, int]

@@ -78,6 +78,11 @@ class AutoscalerMetrics:
             "Nodes on which a required CSI driver has not registered.",
             "node_group", "driver", "state",
         )  # fmt: skip
+        self.outliers = gauge(
+            "csi_driver_outliers",
+            "Nodes whose CSI driver or attach limit differs from that of most nodes of the group.",
+            "node_group", "driver",
+        )  # fmt: skip
 
     @contextmanager
     def timed(self, function: str, clock: Clock) -> Iterator[None]:

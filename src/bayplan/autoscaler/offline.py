@@ -63,11 +63,11 @@ class StaticCluster:
         )
 
     def nodes(self) -> list[Node]:
-        """Its nodes."""
+        """The nodes of the cluster."""
         return [obj for obj in self.snapshot.objects() if isinstance(obj, Node)]
 
     def pods(self) -> list[Pod]:
-        """Its pods."""
+        """The pods of the cluster."""
         return [obj for obj in self.snapshot.objects() if isinstance(obj, Pod)]
 
 

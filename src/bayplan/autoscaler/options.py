@@ -92,6 +92,12 @@ class ReadinessOptions:
     """How long a node may take to become ready."""
     csi_driver_startup_time: Seconds = Seconds("10m")
     """How long a ready node may take until every required CSI driver has registered."""
+    csi_driver_max_removals: int = 1
+    """How many nodes of a group may be removed for missing CSI drivers in
+    --csi-driver-removal-interval.
+    """
+    csi_driver_removal_interval: Seconds = Seconds("10m")
+    """The time in which a group may lose --csi-driver-max-removals nodes."""
     initial_node_group_backoff_duration: Seconds = Seconds("5m")
     """Backoff of a node group after its first failed scale-up."""
     max_node_group_backoff_duration: Seconds = Seconds("30m")

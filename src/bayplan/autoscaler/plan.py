@@ -148,9 +148,15 @@ class AutoscalerPlan:
         return sum(one.count for one in self.scale_ups)
 
 
+_OLD_FIELDS = {"unremovable": "stays", "ignored_pods": "set_aside"}
+_OLD_STATUSES = {"scaling up": "bought"}
+"""The deprecated names of `/plan` by their new names."""
+
+
 def encode_plans(plans: Iterable[AutoscalerPlan]) -> bytes:
-    """Encode plans as JSON; `stays` and `set_aside` are deprecated names of two fields."""
+    """Encode plans as JSON, with the deprecated names beside the new ones."""
     documents: list[dict[str, Any]] = msgspec.to_builtins(tuple(plans))
     for one in documents:
-        one["stays"], one["set_aside"] = one["unremovable"], one["ignored_pods"]
+        one.update({old: one[new] for new, old in _OLD_FIELDS.items()})
+        one["deprecated_status"] = _OLD_STATUSES.get(one["status"], one["status"])
     return msgspec.json.encode(documents)

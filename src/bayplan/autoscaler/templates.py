@@ -1,19 +1,19 @@
 """Template node infos: what the next node of each group will be.
 
 The first of these that exists: a node of the group that has been ready for a minute; the template
-made from the last such node; the provider's template; a node that is not ready. From a node its
-CSINode and DaemonSet pods are copied; DaemonSet pods that would run on a new node are added to all
-templates.
+made from the last such node; the provider's template; a node that is not ready. Of several ready
+nodes it is the newest of those that most are like, by instance type, taints and resources. Its
+DaemonSet pods are copied; those that would run on a new node are added to all templates.
 
-If a node reports a lower attach limit than the template, the lower one is used at once. If no
-template has the drivers, those that the cluster has are expected, with an unknown limit; that is
-one of the group's problems.
+The drivers and attach limits are the expected ones of the group (`expected_drivers`), whichever
+node is copied. If they are unknown, the cluster's drivers are expected, without a limit; that is
+one of the group's problems. What a group's last node reported is forgotten after an hour.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace as changed
@@ -26,70 +26,32 @@ from bayplan.autoscaler.clusterstate.readiness import (
     ReadinessCriteria,
 )
 from bayplan.autoscaler.clusterstate.taints import DELETION_CANDIDATE, TO_BE_DELETED
+from bayplan.autoscaler.expected_drivers import (
+    DriverOutlier,
+    DriverReport,
+    ExpectedDrivers,
+    common_drivers,
+    drivers_of_most,
+    expected_drivers,
+    same_type,
+)
 from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.fit import Snapshot
 from bayplan.fit.batches import NodeTemplate, daemons_for
+from bayplan.kube.labels import INSTANCE_TYPE
 from bayplan.kube.nodes import Node, Taint
 from bayplan.kube.pods import Pod
-from bayplan.kube.storage import CSINode, CSINodeDriver, VolumeNodeResources
+from bayplan.kube.storage import CSINode
 from bayplan.kube.tolerations import is_status_taint
 from bayplan.kube.workloads import DaemonSet
 from bayplan.nodegroups import CloudNodeGroup, GroupOptions, Instance
-from bayplan.nodegroups.templates import build_csi_node, csi_limits
-
-Limits = Mapping[str, int | None]
-"""By driver; None is a driver without a limit."""
-
-
-def required_drivers(declared: CSINode | None, common_limits: Limits) -> dict[str, bool]:
-    """Return the drivers that must register on a new node, and whether with a limit: the declared
-    ones, and those of every node of the group that has been ready for long.
-    """
-    limits = {**common_limits, **csi_limits(declared)}
-    return {name: limit is not None for name, limit in limits.items()}
-
-
-def common_limits(reports: Iterable[CSINode | None]) -> dict[str, int | None]:
-    """Return the limits of the drivers that are in all CSINodes."""
-    found: dict[str, int | None] | None = None
-    for report in reports:
-        if found is None:
-            found = csi_limits(report)
-            continue
-        there = {one.name for one in report.spec.drivers} if report is not None else set()
-        if not found.keys() <= there:
-            found = {name: limit for name, limit in found.items() if name in there}
-    return found or {}
-
-
-def lowest_limits(reports: Iterable[CSINode | None]) -> dict[str, int]:
-    """Return the lowest reported limit by driver."""
-    found: dict[str, int] = {}
-    for report in reports:
-        for name, limit in csi_limits(report).items():
-            if limit is not None:
-                found[name] = min(limit, found.get(name, limit))
-    return found
-
-
-def with_reported_limits(csinode: CSINode | None, reported: Mapping[str, int]) -> CSINode | None:
-    """Return the CSINode with the reported limits where they are lower."""
-    if csinode is None:
-        return None
-    drivers = [_lowered(one, reported.get(one.name)) for one in csinode.spec.drivers]
-    return changed(csinode, spec=changed(csinode.spec, drivers=drivers))
-
-
-def _lowered(driver: CSINodeDriver, reported: int | None) -> CSINodeDriver:
-    limit = driver.allocatable.count if driver.allocatable else None
-    if reported is None or (limit is not None and limit <= reported):
-        return driver
-    return changed(driver, allocatable=VolumeNodeResources(count=reported))
-
+from bayplan.nodegroups.templates import Limits, build_csi_node, csi_limits
 
 TEMPLATE_NODE = "cluster-autoscaler.kubernetes.io/template-node"
 STATUS_TAINTS = "status-taint.cluster-autoscaler.kubernetes.io/"
 STABLE = timedelta(minutes=1)
+REMEMBERED = timedelta(hours=1)
+"""How long the drivers of a group's last node are remembered."""
 UNKNOWN = "the attach limits of its nodes are unknown: volumes are not counted until it has a node"
 Members = Sequence[tuple[str, NodeState]]
 
@@ -111,11 +73,18 @@ class NodeGroupView:
     """The hourly price of a node; None if unknown."""
     problems: tuple[str, ...] = ()
     """Its settings that cannot be used."""
+    outliers: tuple[DriverOutlier, ...] = ()
+    """Its nodes whose drivers or limits differ from those of the template."""
 
     @property
     def id(self) -> str:
         """The group's name."""
         return self.group.id
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """The CSI drivers of its template."""
+        return tuple(csi_limits(self.template.csinode)) if self.template is not None else ()
 
     @property
     def max_increase(self) -> int:
@@ -132,8 +101,18 @@ class TemplateContext:
     daemon_sets: Collection[DaemonSet] = ()
     drivers: Collection[str] = ()
     """The CSI drivers of the cluster."""
+    pending_drivers: frozenset[str] = frozenset()
+    """The CSI drivers of volumes of pending pods."""
     waits_for_drivers: bool = True
     """Whether drivers must register on new nodes; False without the feature gate."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RememberedTemplate:
+    """A template that was made from a node, and when."""
+
+    template: NodeTemplate
+    at: datetime
 
 
 class TemplateNodeInfoProvider:
@@ -141,7 +120,7 @@ class TemplateNodeInfoProvider:
 
     def __init__(self, options: AutoscalerOptions) -> None:
         self._options = options
-        self._cache: dict[str, NodeTemplate] = {}
+        self._remembered: dict[str, _RememberedTemplate] = {}
         """Templates of groups, made from their last ready node."""
         self.gpu_label = ""
         """The provider's label of GPU nodes; empty if it has none."""
@@ -150,7 +129,14 @@ class TemplateNodeInfoProvider:
         self, info: NodeGroupInfo, members: Members, context: TemplateContext
     ) -> NodeGroupView:
         """Return the view of a group: its nodes, template and problems."""
-        template, problems = self._template(info, members, context)
+        problems = info.template.problems if info.template is not None else ()
+        base = self._base(info, members, context)
+        if base is None:
+            template, expected = None, ExpectedDrivers()
+            problems = (*problems, *filter(None, [info.template_error]))
+        else:
+            expected = self._expected(info, base, members, context)
+            template = self._finished(base, info.group.id, expected, members, context)
         return NodeGroupView(
             group=info.group,
             target=info.target,
@@ -159,29 +145,9 @@ class TemplateNodeInfoProvider:
             template=template,
             nodes=tuple(name for name, _ in members),
             price=info.price,
-            problems=problems,
+            problems=(*problems, *expected.problems),
+            outliers=expected.outliers,
         )
-
-    def _template(
-        self, info: NodeGroupInfo, members: Members, context: TemplateContext
-    ) -> tuple[NodeTemplate | None, tuple[str, ...]]:
-        name, provided, snapshot = info.group.id, info.template, context.snapshot
-        template = self._from_ready_node(name, members, context)
-        problems = provided.problems if provided is not None else ()
-        if template is None and provided is not None:
-            template = NodeTemplate(
-                _without_startup_taints(provided.node, self._drops), provided.csi_node
-            )
-            if provided.csi_node is None:
-                drivers = build_csi_node(provided.node.name, dict.fromkeys(context.drivers))
-                template = replace(template, csinode=drivers)
-                problems = (*problems, UNKNOWN)
-        if template is None and members:
-            template = NodeTemplate.from_node(snapshot, members[0][0], drops=self._drops)
-        if template is None:
-            return None, (*problems, *filter(None, [info.template_error]))
-        reported = lowest_limits(snapshot.cluster.csinodes.get(n) for n, _ in members)
-        return self._finished(template, name, context, reported), problems
 
     def readiness_criteria(
         self, info: NodeGroupInfo, members: Members, context: TemplateContext
@@ -190,48 +156,104 @@ class TemplateNodeInfoProvider:
         startup = info.options.max_node_startup_time
         if not context.waits_for_drivers:
             return ReadinessCriteria(startup, waits_for_drivers=False, gpu_label=self.gpu_label)
-        provided = info.template
-        declared = provided.csi_node if provided is not None else None
-        timeout = timedelta(seconds=self._options.csi_driver_startup_time)
-        csinodes = context.snapshot.cluster.csinodes
-        cutoff = context.now - timeout
-        old = (n for n, one in members if (t := one.ready_conditions_since()) and t <= cutoff)
-        found = required_drivers(declared, common_limits(csinodes.get(n) for n in old))
-        optional_drivers = (
-            frozenset(context.drivers) if declared is None and not found else frozenset()
-        )
-        return ReadinessCriteria(startup, found, optional_drivers, gpu_label=self.gpu_label)
+        cutoff = context.now - timedelta(seconds=self._options.csi_driver_startup_time)
+        old = [
+            (name, one)
+            for name, one in members
+            if (since := one.ready_conditions_since()) and since <= cutoff
+        ]
+        reports = driver_reports(old, context.snapshot)
+        declared = csi_limits(info.template.csi_node) if info.template is not None else {}
+        required = frozenset(declared) | drivers_of_most(reports)
+        optional = common_drivers(reports) if required else context.pending_drivers
+        return ReadinessCriteria(startup, required, optional - required, gpu_label=self.gpu_label)
 
     def forget_others(self, groups: Collection[str]) -> None:
-        """Drop the cached templates of all other groups."""
-        self._cache = {name: kept for name, kept in self._cache.items() if name in groups}
+        """Drop the remembered templates of all other groups."""
+        kept = {name: one for name, one in self._remembered.items() if name in groups}
+        self._remembered = kept
 
-    def _from_ready_node(
-        self, group: str, members: Members, context: TemplateContext
+    def _base(
+        self, info: NodeGroupInfo, members: Members, context: TemplateContext
     ) -> NodeTemplate | None:
-        """Return a template made from a node that is, or was, ready for a while."""
-        stable = [
-            (one.ready_since, name)
-            for name, one in members
-            if one.readiness is NodeReadiness.READY
-            and one.ready_since is not None
-            and one.ready_since + STABLE <= context.now
-        ]
-        if stable:
-            # The newest node is most like the next one.
-            self._cache[group] = NodeTemplate.from_node(
-                context.snapshot, max(stable)[1], drops=self._drops
-            )
-        return self._cache.get(group)
+        """Return the template before its drivers and DaemonSet pods are completed."""
+        name = self._representative(members, context.now)
+        if name is not None:
+            made = NodeTemplate.from_node(context.snapshot, name, drops=self._drops)
+            self._remembered[info.group.id] = _RememberedTemplate(made, context.now)
+        if (known := self._remembered.get(info.group.id)) is not None:
+            return known.template
+        if info.template is not None:
+            return NodeTemplate(_without_startup_taints(info.template.node, self._drops))
+        if members:
+            return NodeTemplate.from_node(context.snapshot, members[0][0], drops=self._drops)
+        return None
+
+    def _representative(self, members: Members, now: datetime) -> str | None:
+        """Return the newest of the nodes that most are like, of those ready for a while."""
+        alike: dict[Hashable, list[tuple[datetime, str]]] = {}
+        for name, one in members:
+            since = one.ready_since
+            if one.readiness is NodeReadiness.READY and since and since + STABLE <= now:
+                alike.setdefault(self._kind(one.node), []).append((since, name))
+        if not alike:
+            return None
+        _, (_, newest) = max((len(some), max(some)) for some in alike.values())
+        return newest  # it is most like the next one
+
+    def _kind(self, node: Node) -> Hashable:
+        """Return what most nodes of a group have in common."""
+        taints = {(t.key, t.value, t.effect) for t in node.spec.taints if not self._drops(t)}
+        resources = {name for name, amount in node.status.allocatable.items() if amount != "0"}
+        return instance_type(node), frozenset(taints), frozenset(resources)
+
+    def _expected(
+        self,
+        info: NodeGroupInfo,
+        base: NodeTemplate,
+        members: Members,
+        context: TemplateContext,
+    ) -> ExpectedDrivers:
+        """Return the expected drivers; those of the cluster without limits if they are unknown."""
+        provided = info.template
+        limits = csi_limits(provided.csi_node) if provided is not None else {}
+        estimated = provided.estimated if provided is not None else frozenset()
+        declared = {name: limit for name, limit in limits.items() if name not in estimated}
+        computed = {name: limit for name, limit in limits.items() if name in estimated}
+        ready = [(name, one) for name, one in members if one.readiness is NodeReadiness.READY]
+        reports = same_type(driver_reports(ready, context.snapshot), instance_type(base.node))
+        if not reports:
+            reports = self._remembered_reports(info.group.id, base, context.now)
+        if reports or (provided is not None and provided.csi_node is not None):
+            return expected_drivers(declared, computed, reports)
+        known = csi_limits(base.csinode) or context.drivers
+        return ExpectedDrivers(dict.fromkeys(known), problems=(UNKNOWN,))
+
+    def _remembered_reports(
+        self, group: str, base: NodeTemplate, now: datetime
+    ) -> list[DriverReport]:
+        """Return what the copied node reports or reported, unless that is too long ago."""
+        known = self._remembered.get(group)
+        if known is not None and now >= known.at + REMEMBERED:
+            return []
+        copied = known is not None or base.csinode is not None
+        return [DriverReport("", csi_limits(base.csinode))] if copied else []
 
     def _finished(
-        self, template: NodeTemplate, group: str, context: TemplateContext, reported: dict[str, int]
+        self,
+        base: NodeTemplate,
+        group: str,
+        expected: ExpectedDrivers,
+        members: Members,
+        context: TemplateContext,
     ) -> NodeTemplate:
-        labels = {**template.node.metadata.labels, TEMPLATE_NODE: "true"}
-        meta = changed(template.node.metadata, labels=labels)
-        node = changed(template.node, metadata=meta)
-        daemons = _with_missing(template.daemons, daemons_for(node, context.daemon_sets))
-        return NodeTemplate(node, with_reported_limits(template.csinode, reported), daemons, group)
+        labels = {**base.node.metadata.labels, TEMPLATE_NODE: "true"}
+        node = changed(base.node, metadata=changed(base.node.metadata, labels=labels))
+        daemons = _with_missing(base.daemons, daemons_for(node, context.daemon_sets))
+        csinodes = context.snapshot.cluster.csinodes
+        others = (csinodes.get(name) for name, _ in members)
+        csinode = with_limits(base.csinode, expected.limits, node.name, others)
+        return NodeTemplate(node, csinode, daemons, group)
 
     def _drops(self, taint: Taint) -> bool:
         """Whether a template leaves the taint out."""
@@ -239,6 +261,37 @@ class TemplateNodeInfoProvider:
         prefixes = (*STARTUP_TAINTS, STATUS_TAINTS, *options.startup_taint_prefix)
         named = {TO_BE_DELETED, DELETION_CANDIDATE, *options.startup_taint, *options.status_taint}
         return is_status_taint(taint) or taint.key in named or taint.key.startswith(prefixes)
+
+
+def driver_reports(members: Members, snapshot: Snapshot) -> list[DriverReport]:
+    """Return the drivers that nodes report."""
+    csinodes = snapshot.cluster.csinodes
+    return [
+        DriverReport(name, csi_limits(csinodes.get(name)), instance_type(one.node))
+        for name, one in members
+    ]
+
+
+def instance_type(node: Node) -> str:
+    """Return the instance type in a node's labels; empty if it has none."""
+    return node.metadata.labels.get(INSTANCE_TYPE, "")
+
+
+def with_limits(
+    csinode: CSINode | None, limits: Limits, node: str, others: Iterable[CSINode | None]
+) -> CSINode | None:
+    """Return a CSINode with exactly these drivers and limits; the rest is as it or another has."""
+    if csinode is None and not limits:
+        return None
+    known = {one.name: one for other in others if other is not None for one in other.spec.drivers}
+    known |= {one.name: one for one in (csinode.spec.drivers if csinode is not None else ())}
+    wanted = build_csi_node(node, limits)
+    drivers = [
+        changed(known[one.name], allocatable=one.allocatable) if one.name in known else one
+        for one in wanted.spec.drivers
+    ]
+    base = csinode if csinode is not None else wanted
+    return changed(base, spec=changed(base.spec, drivers=drivers))
 
 
 def _without_startup_taints(node: Node, drops: Callable[[Taint], bool]) -> Node:

@@ -160,7 +160,10 @@ def _print(
         empty = _empty_message(loaded, source.chosen)
         show(blocks(found, held, notes, empty=empty, wide=output is Format.wide))
     else:
-        explanations = (explanation_data(one, held.get(one.explanation.pod)) for one in found)
+        explanations = (
+            explanation_data(one, held.get(one.explanation.pod), with_old_names=True)
+            for one in found
+        )
         head: JsonObject = {
             "leftOut": len(loaded.problems),
             "incomplete": incomplete_data(loaded, "explain"),

@@ -95,6 +95,8 @@ class RecordedSeries:
     namespace: str
     name: str
     last: float
+    last_observed: str = ""
+    """The time of its last occurrence, as Events have it."""
     count: int = 1
     written_count: int = 1
     written_at: float = field(default=float("-inf"))
@@ -117,13 +119,13 @@ class EventSeriesCache:
     def __init__(self) -> None:
         self._by_key: OrderedDict[EventKey, RecordedSeries] = OrderedDict()
 
-    def count(self, key: EventKey, now: float) -> RecordedSeries | None:
+    def count(self, key: EventKey, now: float, observed: str) -> RecordedSeries | None:
         """Count one more occurrence; None if the series does not exist or has ended."""
         series = self._by_key.get(key)
         if series is None or now - series.last > SERIES_SECONDS:
             return None
         series.count += 1
-        series.last = now
+        series.last, series.last_observed = now, observed
         self._by_key.move_to_end(key)
         return series
 
@@ -279,7 +281,7 @@ class ApiEventRecorder:
     def _start(self, event: QueuedEvent) -> None:
         """Count an event, and start to send it if it is new or its series begins."""
         key = event.key(by_note=self._distinguish_by_note)
-        series = self._series.count(key, self._client.clock.monotonic())
+        series = self._series.count(key, self._client.clock.monotonic(), event.time)
         if series is None:
             work = self._add(self._api_event(event), key)
         elif series.count == 2 and series.is_created:
@@ -328,7 +330,7 @@ class ApiEventRecorder:
 
     async def _write_count(self, series: RecordedSeries) -> None:
         clock = self._client.clock
-        change = {"count": series.count, "lastObservedTime": micro_time(clock.now())}
+        change = {"count": series.count, "lastObservedTime": series.last_observed}
         try:
             await self._client.patch(
                 Event, series.namespace, series.name, change=merge({"series": change})

@@ -73,21 +73,34 @@ def interrupted_by_signals() -> Iterator[None]:
 
     def interrupt(number: int, _: object) -> None:
         received.append(number)
-        _interrupt()
+        signal.raise_signal(signal.SIGINT)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
     others = [number for number in termination_signals() if number is not signal.SIGINT]
-    before = [signal.signal(number, interrupt) for number in others]
-    try:
-        yield
-    finally:
-        for number, handler in zip(others, before, strict=True):
-            signal.signal(number, handler)
+    with _blocked_if_ignored():
+        before = [signal.signal(number, interrupt) for number in others]
+        try:
+            yield
+        finally:
+            for number, handler in zip(others, before, strict=True):
+                signal.signal(number, handler)
     if received:
         raise KeyboardInterrupt  # clean-up code may have suppressed the first one
 
 
-def _interrupt() -> None:
-    """Raise SIGINT; where it is ignored, as in a script's background jobs, handle it first."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.raise_signal(signal.SIGINT)
+@contextlib.contextmanager
+def _blocked_if_ignored() -> Iterator[None]:
+    """Block SIGINT where it is ignored, as in a script's background jobs.
+
+    Event loops handle SIGINT, by cancelling what they run, only if it has Python's own handler.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield
+        return
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -187,10 +187,10 @@ AUTOSCALER = Roles(
         *_lease("cluster-autoscaler"),
         Rule("create the status ConfigMap", "", ("configmaps",), ("create",)),
         Rule(
-            "update the status, as Cluster Autoscaler does",
+            "read removed nodes, and update the status as Cluster Autoscaler does",
             "",
             ("configmaps",),
-            ("patch",),
+            ("get", "patch"),
             ("cluster-autoscaler-status",),
         ),
         Rule(

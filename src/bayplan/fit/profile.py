@@ -45,10 +45,16 @@ class VolumeRules:
     """Whether volumes that no CSI driver serves are limited at all, as they were before CSI."""
     max_volumes_override: int | None = None
     """The environment variable KUBE_MAX_PD_VOLS; it replaces the fallback table."""
+    attached_once: bool = True
+    """Whether a volume that is still attached to a node takes no second attach slot there for its
+    own pod. kube-scheduler counts it again.
+    """
 
 
 KUBERNETES_VERSION = "1.36.4"
-KUBERNETES = VolumeRules(missing_driver=None, published_limits=False, legacy_limits=False)
+KUBERNETES = VolumeRules(
+    missing_driver=None, published_limits=False, legacy_limits=False, attached_once=False
+)
 """Those of kube-scheduler of that version with its default gates: it has VolumeLimitScaling as an
 alpha feature, and knows no limits but a CSINode's.
 """
@@ -134,6 +140,7 @@ class Profile:
             published_limits=self.gates.enabled("AttachVolumeLimit"),
             legacy_limits=self.legacy_limits,
             max_volumes_override=self.max_volumes_override,
+            attached_once=waits and self.missing_driver is MissingDriver.HOLD_BACK,
         )
 
     def by_scheduler(self) -> Profile:

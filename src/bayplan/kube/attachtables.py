@@ -1,4 +1,6 @@
-"""Attach limits that users configure: by plugin or CSI driver, then by instance type.
+"""Tables of attach limits by instance type: those that users configure, and the built-in ones.
+
+Users configure limits by plugin or CSI driver, then by instance type:
 
     aws-ebs: {m5.large: 20, "r5.*": 22}
     azure-disk: {Standard_D2_v2: 4}
@@ -6,14 +8,17 @@
       disk.csi.example.com: {small: 4, "*": 16}
 
 A name that ends in `*` matches all types with that prefix. An exact name wins over a prefix, a
-longer prefix over a shorter one. Case is ignored.
+longer prefix over a shorter one. Case is ignored. The built-in tables are in `data`, each with its
+source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -22,6 +27,7 @@ from bayplan.kube.configvalues import Count, Section
 from bayplan.kube.names import is_qualified_name
 from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES
 
+T = TypeVar("T")
 ByType = dict[str, int]
 MAX_LIMIT = 100_000
 PrefixName = Literal["attachable-volumes", "storage-attach-limits", "both"]
@@ -121,3 +127,24 @@ def read_custom_limits(path: Path) -> CustomLimits:
         return check_custom_limits(document.value)
     except FieldProblem as problem:
         raise document.error(problem) from None
+
+
+class DataDiskTable(msgspec.Struct):
+    """The data disks of Azure's VM sizes."""
+
+    rows: dict[str, int]
+    """By VM size in lower case: Azure's names are case-insensitive."""
+    otherwise: int
+    """Azure's documented default for other sizes."""
+
+
+@cache
+def data_disks() -> DataDiskTable:
+    """Return the built-in table of Azure's VM sizes."""
+    return read_table("azure-disk", DataDiskTable)
+
+
+def read_table(name: str, shape: type[T]) -> T:
+    """Read a built-in table of limits."""
+    text = resources.files("bayplan.kube").joinpath("data", f"{name}.json").read_bytes()
+    return msgspec.json.decode(text, type=shape)

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 from typing import Literal
 
-CloudName = Literal["externalgrpc", "clusterapi", "aws"]
+CloudName = Literal["externalgrpc", "clusterapi", "aws", "gce"]

@@ -38,7 +38,7 @@ class TemplateNodeInfo:
     problems: tuple[str, ...] = ()
     """Limits of the group that cannot be read."""
     estimated: frozenset[str] = frozenset()
-    """Drivers whose limit is computed, as from an instance type, and not declared."""
+    """The drivers whose limit is computed, not declared."""
 
 
 def template_of(node: Node) -> TemplateNodeInfo:

@@ -72,7 +72,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def held(self) -> Resources:
-        """What is not available to others: allocated and reserved."""
+        """The amounts that others cannot use: allocated and reserved."""
         return self.allocated + self.reserved
 
 
@@ -82,7 +82,7 @@ LONGEST_LOG = 1000
 
 
 class Accounts:
-    """What queues have and deserve."""
+    """The usage, quota and share of all queues."""
 
     def __init__(self, tree: QueueTree, shared: Resources = UNLIMITED) -> None:
         self.tree = tree
@@ -165,28 +165,28 @@ class Accounts:
     # -- questions -------------------------------------------------------------------------------
 
     def usage(self, queue: str) -> Usage:
-        """What a queue and those below it have."""
+        """Return the usage of a queue and its descendants."""
         return self._usage.get(queue, UNUSED)
 
     def quota(self, queue: str) -> Quota:
-        """What a queue may have, and what it deserves."""
+        """Return the quota of a queue, with what it deserves now."""
         quota = self.tree.nodes[queue].quota
         if not self.policy.shares_nodes:
             return quota
         return replace(quota, deserved=self._by_weight().get(queue, quota.guarantee))
 
     def limit(self, queue: str) -> Resources:
-        """What the pods of a queue may have together."""
+        """Return the limit of all pods of a queue: its real capability."""
         return self.tree.nodes[queue].quota.real_capability
 
     def promised(self, queue: str, name: str) -> float:
-        """What a queue has of a resource, or has promised, and cannot take back."""
+        """Return what a queue uses, reserves or has admitted of a resource; no elastic pods."""
         usage = self.usage(queue)
         held = usage.allocated[name] + usage.reserved[name]
         return held + usage.inqueue[name] - usage.elastic[name]
 
     def reserved_in(self, queue: str, leaf: str) -> Resources:
-        """What is reserved in a queue, as far as that counts for a request in a leaf below it."""
+        """Return the reservations in a queue that count against a request of a leaf queue."""
         del leaf
         return self.usage(queue).reserved
 
@@ -199,7 +199,7 @@ class Accounts:
         return not reserved.amounts or not request.fits(reserved)
 
     def share(self, queue: str) -> float:
-        """How much of what it deserves a queue has; 1 if it deserves nothing in particular."""
+        """Return the share of a queue: allocated relative to deserved; 1 if it deserves nothing."""
         share = self._shares.get(queue)
         if share is None:
             share = self._shares[queue] = self._share(queue)

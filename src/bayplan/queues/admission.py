@@ -47,7 +47,7 @@ def decide_turn(
 
 
 def _admit(ledger: Ledger, group: Group) -> QueueReason | None:
-    """Admit a group; why not, if there is no room for what it needs."""
+    """Admit a group; return the reason if quota does not allow it."""
     reason = ledger.may_enqueue(group)
     if reason is None:
         ledger.admit(group)
@@ -57,7 +57,7 @@ def _admit(ledger: Ledger, group: Group) -> QueueReason | None:
 def chosen_by_quota(
     ledger: Ledger, group: Group, requested: GroupRequest
 ) -> tuple[Member, ...] | QueueReason:
-    """The pods that quota has room for, of those that a group asks for or instead of some."""
+    """Return the pods that quota allows: those that were requested, or spare ones instead."""
     if all(one.reserved for one in requested.members):
         return requested.members
     reason = ledger.may_allocate_all(group, requested.members)

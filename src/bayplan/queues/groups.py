@@ -33,7 +33,7 @@ class Group(GroupMembers):
 
     @classmethod
     def unknown(cls, namespace: str, name: str) -> Self:
-        """The group of pods whose PodGroup has not been seen yet."""
+        """Return a group whose PodGroup has not been observed yet."""
         group = cls(PodGroup(metadata=ObjectMeta(namespace=namespace, name=name)))
         group.is_known = False
         return group
@@ -78,7 +78,7 @@ class Group(GroupMembers):
 
     @property
     def phase(self) -> str:
-        """Its phase, as observed or as decided since."""
+        """The phase, as observed or as decided since."""
         return "Inqueue" if self._admitted else self._said
 
     @property
@@ -115,7 +115,7 @@ class Group(GroupMembers):
 
     @property
     def needed_to_run(self) -> int:
-        """How many pods must be on nodes, or have ended, for it to be called Running."""
+        """The number of pods that must be on nodes, or have ended, for the phase Running."""
         return max(self.min_member, 1)
 
     @property
@@ -163,12 +163,12 @@ class Group(GroupMembers):
 
     @property
     def needs(self) -> Resources:
-        """What it needs to start: its minResources."""
+        """The resources that it needs to start: minResources."""
         return self.min_resources or NOTHING
 
     @property
     def usage(self) -> Usage:
-        """What it adds to its queue's sums."""
+        """The usage that it adds to its queue."""
         return Usage(
             allocated=self.allocated,
             request=self.allocated + self.pending + self.pipelined,
@@ -188,7 +188,7 @@ class Group(GroupMembers):
 
     @property
     def held_to_start(self) -> Resources:
-        """What it has or reserves of what it needs to start."""
+        """The part of minResources that it uses or has reserved."""
         return self.allocated + self.reserved + self.pipelined
 
     def without_foreign(self, amounts: Resources) -> Resources:

@@ -170,16 +170,16 @@ class Ledger:
             self._drop(member)
 
     def groups_in(self, queue: str) -> Iterable[Group]:
-        """The groups of a queue."""
+        """Return the groups of a queue."""
         _ = self.accounts
         return self._by_queue.get(queue, {}).values()
 
     def waiting(self) -> list[Group]:
-        """The groups that have yet to be admitted, or have pods without a node."""
+        """Return the groups that are not admitted yet, or have pods without a node."""
         return list(self._waiting.values())
 
     def leaving(self) -> list[Member]:
-        """The pods that leave their nodes."""
+        """Return the pods that are being removed from their nodes."""
         return list(self._leaving.values())
 
     def _note_leaving(self, member: Member) -> None:
@@ -199,7 +199,7 @@ class Ledger:
             del self.groups[group.key]
 
     def _group_of(self, member: Member) -> Group:
-        """The group of a pod; one that is not known of yet counts nowhere."""
+        """Return the group of a pod; one without a PodGroup yet is not counted."""
         group = self.groups.get(member.group)
         if group is None:
             namespace, _, name = member.group.partition("/")
@@ -231,15 +231,15 @@ class Ledger:
     # -- questions -------------------------------------------------------------------------------
 
     def usage(self, queue: str) -> Usage:
-        """What a queue and those below it have."""
+        """Return the usage of a queue and its descendants."""
         return self.accounts.usage(queue)
 
     def quota(self, queue: str) -> Quota:
-        """What a queue may have, and what it deserves."""
+        """Return the quota of a queue, with what it deserves now."""
         return self.accounts.quota(queue)
 
     def share(self, queue: str) -> float:
-        """How much of what it deserves a queue has; 1 if it deserves nothing in particular."""
+        """Return the share of a queue: allocated relative to deserved; 1 if it deserves nothing."""
         return self.accounts.share(queue)
 
     def take_freed(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""What a pod is to its group: what it asks for, where it stands, and which gates hold it.
+"""Pods as members of groups: requests, task status and scheduling gates.
 
 A pod names its group by annotation. One that does not belongs to the group of its controller, or to
 one of its own; that is the name its PodGroup is given (`podgroup-…`).
@@ -100,7 +100,7 @@ def queue_name_of(pod: Pod) -> str:
 
 
 def group_name_of(pod: Pod) -> str:
-    """The name of the PodGroup that a pod belongs to, in its own namespace."""
+    """Return the name of a pod's PodGroup, in the namespace of the pod."""
     named = _annotation(pod, GROUP_NAME_ANNOTATIONS)
     if named:
         return named
@@ -289,27 +289,27 @@ class GroupMembers:
             self.foreign = _changed(self.foreign, request, sign)
 
     def of_status(self, *statuses: TaskStatus) -> Iterator[Member]:
-        """The pods that stand there."""
+        """Yield the pods with one of these statuses."""
         for status in statuses:
             yield from self._by_status.get(status, {}).values()
 
     def count(self, *statuses: TaskStatus) -> int:
-        """How many pods stand there."""
+        """Return the number of pods with one of these statuses."""
         return sum(len(self._by_status.get(status, ())) for status in statuses)
 
     @property
     def allocated_count(self) -> int:
-        """How many pods have a node."""
+        """The number of pods that have a node."""
         return sum(len(pods) for s, pods in self._by_status.items() if s.is_allocated)
 
     @property
     def ready_count(self) -> int:
-        """How many pods have a node, or had one and are done."""
+        """The number of pods that have a node, or have succeeded."""
         return sum(len(pods) for s, pods in self._by_status.items() if s.is_ready)
 
     @property
     def placed_count(self) -> int:
-        """How many pods have a node, are to have one, or had one and are done."""
+        """The number of pods that have or will get a node, or have succeeded."""
         return self.ready_count + self.count(TaskStatus.PIPELINED)
 
     def alive_roles(self) -> Counter[str]:

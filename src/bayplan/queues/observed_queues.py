@@ -54,12 +54,12 @@ class ObservedQueues:
     # -- what is there -------------------------------------------------------------------------
 
     def member(self, pod: Pod) -> Member | None:
-        """What a pod is to its group, if it uses queues and is known."""
+        """Return the member of a pod; None if it does not use queues."""
         found = self.ledger.members.get(pod.key)
         return found if found is not None and _is_same(found.pod, pod) else None
 
     def group_of(self, member: Member) -> Group:
-        """The group of a pod."""
+        """Return the group of a pod."""
         return self.ledger.groups[member.group]
 
     def malformed(self, group: Group) -> str:
@@ -207,7 +207,7 @@ class ObservedQueues:
 
 
 def reserved_of(group: Group) -> list[Member]:
-    """The pods of a group that hold quota and have no node."""
+    """Return the pods of a group that have reserved quota and no node."""
     if not group.reserved_roles.total():
         return []
     return [one for one in group.of_status(TaskStatus.PENDING) if one.reserved]
@@ -240,7 +240,7 @@ def _matters(old: Pod, new: Pod) -> bool:
 
 
 def _resources(pod: Pod) -> tuple[object, ...]:
-    """All that a pod's request is computed from, which changes when it is resized."""
+    """Return the fields from which a pod's request is computed; a resize changes them."""
     spec, status = pod.spec, pod.status
     return (
         spec.containers,

@@ -25,12 +25,12 @@ Order = tuple[object, ...]
 
 
 def age(obj: KubeObject) -> str:
-    """What sorts older objects first."""
+    """Return the sort key by age, oldest first."""
     return obj.metadata.creation_timestamp or ""
 
 
 def queue_key(accounts: Accounts, name: str) -> QueueKey:
-    """What sorts queues of equal priority that stand side by side."""
+    """Return the sort key of sibling queues of equal priority."""
     node = accounts.tree.get(name)
     if node is None:
         return 0.0, False, "", name
@@ -39,7 +39,7 @@ def queue_key(accounts: Accounts, name: str) -> QueueKey:
 
 
 def group_key(group: Group) -> GroupKey:
-    """What sorts the groups of a queue."""
+    """Return the sort key of the groups of a queue."""
     return -group.priority, group.has_enough, age(group.podgroup), group.key
 
 
@@ -57,12 +57,13 @@ def _birth(member: Member) -> tuple[str, str]:
 
 
 member_key = cmp_to_key(_compare)
-"""What sorts the pods of a group."""
+"""The sort key of the pods of a group."""
 
 
 def beyond_key(accounts: Accounts, name: str) -> QueueKey:
-    """What sorts queues that ask for more than they deserve: how little they have or reserve of it,
-    age and name.
+    """Return the sort key of queues that request more than they deserve.
+
+    The least used share first, then by age and name.
     """
     node = accounts.tree.get(name)
     if node is None:
@@ -102,14 +103,14 @@ class VictimOrder:
         return near_b - near_a or compare_queues(self._accounts, b, a)
 
     def _shared_levels(self, queue: str) -> int:
-        """How many queues above it a queue shares with the preemptor's."""
+        """Return the number of ancestors that a queue shares with the preemptor's queue."""
         path = self._accounts.tree.path(queue)[:0:-1]
         pairs = list(zip(self._path[:-1], path, strict=False))
         return next((n for n, (mine, other) in enumerate(pairs) if mine != other), len(pairs))
 
 
 def compare_queues(accounts: Accounts, a: str, b: str) -> int:
-    """Negative if one queue comes before another."""
+    """Compare two queues; negative if the first one is served first."""
     nodes = accounts.tree.nodes
     priority = nodes[b].queue.spec.priority - nodes[a].queue.spec.priority
     if priority:
@@ -121,6 +122,6 @@ def compare_queues(accounts: Accounts, a: str, b: str) -> int:
 
 
 def _parting(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, str]:
-    """The queues where two paths from the root part."""
+    """Return the first two queues that differ in two paths from the root."""
     pairs = zip(a[::-1], b[::-1], strict=False)
     return next(((one, two) for one, two in pairs if one != two), (a[0], b[0]))

@@ -40,7 +40,7 @@ class Placement(Protocol):
         """Yield the nodes on which a pod might fit if others left them."""
 
     def pods_on(self, node: str) -> Iterable[str]:
-        """The keys of the pods on a node."""
+        """Return the keys of the pods on a node."""
 
     def fits_without(self, member: Member, node: str, victims: Iterable[Member] = ()) -> bool:
         """Whether a node will take a pod once these have left it too."""
@@ -121,7 +121,7 @@ class SnapshotPlacement:
         yield from sorted(name for name, slot in slots_by_name.items() if slot not in hopeless)
 
     def pods_on(self, node: str) -> Iterable[str]:
-        """The keys of the pods on a node."""
+        """Return the keys of the pods on a node."""
         return list(self._snapshot.cluster.pods.by_node.get(node, ()))
 
     def fits_without(self, member: Member, node: str, victims: Iterable[Member] = ()) -> bool:

@@ -1,4 +1,4 @@
-"""Which pods use queues, and the PodGroup of those that name none.
+"""Pods that use queues, and the PodGroup that is created for those without one.
 
 A pod uses queues if it names a queue, a group or how many pods a group needs, if it asks for the
 gate of queue admission, or has it. All others are in a queue without a quota,
@@ -42,7 +42,7 @@ def names_group(pod: Pod) -> bool:
 
 
 def group_for(pod: Pod) -> PodGroup:
-    """The PodGroup of a pod that names none."""
+    """Return the PodGroup to create for a pod without one."""
     meta = pod.metadata
     return PodGroup(
         metadata=ObjectMeta(

@@ -1,4 +1,4 @@
-"""What is wrong with a queue or a group, and why groups wait: values, never exceptions."""
+"""Problems of queues and groups, and why groups wait: values, never exceptions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Problem:
 
 
 class WaitCode(enum.Enum):
-    """What a group or a pod waits for."""
+    """The reason why a group or a pod waits."""
 
     UNKNOWN_QUEUE = "UnknownQueue"
     BROKEN_QUEUE = "BrokenQueue"

@@ -63,7 +63,7 @@ class _Line:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What a group requests, and its order."""
+    """The request of a group, and its sort key."""
 
     queue: str
     requests: tuple[QuotaRequest, ...]

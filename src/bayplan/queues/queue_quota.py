@@ -1,4 +1,4 @@
-"""What a queue may have, and what it should have.
+"""The quota of a queue: capability, guarantee, deserved and real capability.
 
 - *capability*: the limit that is written for a queue; what it does not name, its parent's names.
 - *guarantee*: what is kept for a queue, whether it uses it or not.
@@ -22,7 +22,7 @@ from bayplan.kube.volcano import Queue
 from bayplan.queues.resources import NOTHING, UNLIMITED, Resources, read_amounts
 
 _ALWAYS = (CPU, MEMORY)
-"""What every node has, and a limit of nothing of which is no limit."""
+"""The resources of every node; a limit of 0 of one of them is no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +45,19 @@ def written_quota(queue: Queue) -> Quota:
 
 
 def total_of(amounts: Iterable[Resources]) -> Resources:
-    """The sum of some amounts."""
+    """Return the sum of amounts."""
     return sum(amounts, NOTHING)
 
 
 def flat_quota(written: Quota, total: Resources, guarantees: Resources) -> Quota:
-    """The quota of a queue that stands beside all others, which are guaranteed so much together."""
+    """Return the quota of a queue without a tree; `guarantees` is the sum over all queues."""
     real = _left(total, guarantees, written)
     deserved = _cut(written.deserved, real).most(written.guarantee)
     return replace(written, deserved=deserved, real_capability=real)
 
 
 def root_quota(written: Quota, total: Resources, children: Iterable[Quota]) -> Quota:
-    """The quota of the root: unlimited in all that the total knows, but for what is written."""
+    """Return the quota of the root: unlimited in every known resource, except its own spec."""
     rest = inf if total.rest else 0
     known = Resources(dict.fromkeys((*_ALWAYS, *total), inf), rest)
     limit = known.least(written.capability)
@@ -71,7 +71,7 @@ def root_quota(written: Quota, total: Resources, children: Iterable[Quota]) -> Q
 
 
 def child_quota(written: Quota, parent: Quota, guarantees: Resources) -> Quota:
-    """The quota of a queue below another; it and its siblings are guaranteed so much together."""
+    """Return the quota of a child; `guarantees` is the sum over it and its siblings."""
     inherited = {**parent.capability.amounts, **written.capability.amounts}
     capability = Resources(inherited, written.capability.rest)
     whole = replace(written, capability=capability)
@@ -83,7 +83,7 @@ def child_quota(written: Quota, parent: Quota, guarantees: Resources) -> Quota:
 
 
 def contradictions(written: Quota) -> list[str]:
-    """What in a queue's own object cannot all be true."""
+    """Return the contradictions in the spec of a queue."""
     found = [
         f"guarantee of {name} is above deserved"
         for name in written.deserved
@@ -96,12 +96,12 @@ def contradictions(written: Quota) -> list[str]:
 
 
 def _left(room: Resources, guarantees: Resources, written: Quota) -> Resources:
-    """What a queue finds: the room without what is kept for others, up to its capability."""
+    """Return the real capability: without others' guarantees, at most the capability."""
     return (room.beyond(guarantees) + written.guarantee).least(written.capability)
 
 
 def _cut(deserved: Resources, real: Resources) -> Resources:
-    """What is deserved, cut where a limit is known; a resource that no node has is left alone."""
+    """Return what is deserved, at most the limit where one is known."""
     amounts = {
         name: min(amount, real[name]) if name in real.amounts or name in _ALWAYS else amount
         for name, amount in deserved.amounts.items()
@@ -110,6 +110,6 @@ def _cut(deserved: Resources, real: Resources) -> Resources:
 
 
 def _limit(amounts: Resources) -> Resources:
-    """A capability: what it does not name is unlimited, and so is no cpu or no memory at all."""
+    """Return the limit of a capability: a missing resource, or cpu or memory of 0, is unlimited."""
     named = {n: a for n, a in amounts.amounts.items() if a > 0 or n not in _ALWAYS}
     return Resources(named, inf)

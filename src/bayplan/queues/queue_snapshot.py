@@ -79,7 +79,7 @@ class QueueSnapshot:
     astray: tuple[WaitingGroup, ...]
 
     def waiting(self) -> Iterator[WaitingGroup]:
-        """Every group that waits."""
+        """Return every waiting group."""
         for queue in self.queues:
             yield from queue.waiting
         yield from self.astray
@@ -105,8 +105,9 @@ def queue_snapshot(
 
 
 def priorities_in(objects: Iterable[KubeObject]) -> PriorityOf:
-    """What the priority classes among these objects are worth; without a name, the
-    default's, the lowest if there are several.
+    """Return a function from the names of priority classes to their values.
+
+    Without a name, the value of the default class, the lowest if there are several.
     """
     classes = [one for one in objects if isinstance(one, PriorityClass)]
     values = {one.name: one.value for one in classes}
@@ -168,7 +169,7 @@ def _view(ledger: Ledger, name: str, problems: tuple[str, ...]) -> QueueView:
 
 
 def _in_turn(ledger: Ledger) -> list[Group]:
-    """The groups that wait for something, by queue in the order of their turns."""
+    """Return the waiting groups by queue, in the order in which they are served."""
     waiting = [group for group in ledger.groups.values() if _waits(group)]
     return sorted(waiting, key=lambda group: (group.queue, group_order(group)))
 
@@ -268,7 +269,7 @@ def _no_node(group: Group) -> QueueReason | None:
 
 
 def _stage_of(member: Member) -> Stage:
-    """Where a pod stands, as far as its object tells."""
+    """Return the stage of a pod, as far as its object shows."""
     if member.gate is Gate.FOREIGN:
         return Stage.ELSEWHERE
     return Stage.HELD if member.gate is Gate.NONE else Stage.GATED

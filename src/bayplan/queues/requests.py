@@ -1,4 +1,4 @@
-"""What a group requests in its turn: to be admitted, the pods that it needs to start, or one more.
+"""Requests of groups in a turn: admission, the pods of its minimum, or one more pod.
 
 A gang that has not started requests all the pods that it still needs at once: of each task as many
 as that needs, then in their order. Pods for which quota is reserved already come before others, so
@@ -62,7 +62,7 @@ class QuotaRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """Some pods of a group, to be admitted and tried together; none, to admit only the group."""
+    """Pods of a group to admit and schedule together; without pods, only the group is admitted."""
 
     members: tuple[Member, ...]
     quota: QuotaRequest
@@ -173,7 +173,7 @@ def _one_more(firsts: Iterable[Member]) -> Iterable[GroupRequest]:
 
 
 def _gang(group: Group, stage_of: StageOf) -> GroupRequest | None:
-    """The pods that a group needs to start; None if too many are held by others."""
+    """Return the pods of a group's minimum; None if other gates hold too many."""
     pending = group.of_status(TaskStatus.PENDING)
     able = [one for one in pending if stage_of(one) in _WITH_OTHERS]
     able.sort(key=lambda one: (not one.reserved, member_key(one)))

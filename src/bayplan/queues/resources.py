@@ -83,39 +83,39 @@ class Resources(msgspec.Struct, frozen=True, eq=False, gc=False):
         return Resources(left, self.rest)
 
     def beyond(self, other: Resources) -> Resources:
-        """What of this is more than the other, nowhere less than nothing."""
+        """Return this minus the other, at least zero for each resource."""
         amounts = {n: max(self[n] - other[n], 0) for n in self._names(other)}
         return Resources(amounts, self.rest if not other.rest else 0)
 
     def least(self, other: Resources) -> Resources:
-        """The smaller amount of each resource."""
+        """Return the smaller amount of each resource."""
         amounts = {n: min(self[n], other[n]) for n in self._names(other)}
         return Resources(amounts, min(self.rest, other.rest))
 
     def most(self, other: Resources) -> Resources:
-        """The larger amount of each resource."""
+        """Return the larger amount of each resource."""
         amounts = {n: max(self[n], other[n]) for n in self._names(other)}
         return Resources(amounts, max(self.rest, other.rest))
 
     def times(self, factor: float) -> Resources:
-        """Every amount so many times."""
+        """Return the amounts multiplied by a factor."""
         amounts = {name: amount * factor for name, amount in self.amounts.items()}
         return Resources(amounts, self.rest * factor if self.rest else 0)
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there is nothing in it; the count of pods does not matter."""
+        """Whether all amounts except `pods` are zero."""
         if self.rest:
             return False
         return all(amount < DUST or name == PODS for name, amount in self.amounts.items())
 
     def fits(self, room: Resources) -> bool:
-        """Whether no resource, pods included, has more than another amount."""
+        """Whether every amount, `pods` included, is at most the other."""
         names = self._names(room)
         return all(self[name] < room[name] + DUST for name in names) and self.rest <= room.rest
 
     def since(self, old: Resources) -> Resources:
-        """What has been added, or taken away, since an amount was as that."""
+        """Return the difference from an older amount."""
         if self is old:
             return NOTHING
         mine, other = self.amounts, old.amounts
@@ -162,7 +162,7 @@ def read_amounts(written: Mapping[str, Quantity]) -> Resources:
 
 
 def pod_amounts(pod: Pod) -> Resources:
-    """What a pod requests, itself counted as one pod."""
+    """Return the requests of a pod, with 1 of the resource `pods`."""
     amounts: dict[str, float] = {PODS: 1}
     for name, amount in pod_requests(pod).items():
         if name in {CPU, MEMORY}:
@@ -173,7 +173,7 @@ def pod_amounts(pod: Pod) -> Resources:
 
 
 def node_amounts(node: Node) -> Resources:
-    """What a node has for pods; nothing if that cannot be read."""
+    """Return the allocatable of a node; nothing if it is invalid."""
     try:
         return read_amounts(node.status.allocatable)
     except AmountError:
@@ -181,7 +181,7 @@ def node_amounts(node: Node) -> Resources:
 
 
 def write_amounts(resources: Resources) -> dict[str, str]:
-    """The amounts as quantities, without those that are nothing."""
+    """Return the amounts as quantities, without zeros."""
     return {n: write_amount(n, a) for n, a in sorted(resources.amounts.items()) if 0 < a < inf}
 
 
@@ -206,7 +206,7 @@ def _read(name: str, written: Quantity) -> int:
 
 
 def write_amount(name: str, amount: float) -> str:
-    """An amount of a resource as a quantity."""
+    """Return an amount of a resource as a quantity."""
     if amount == inf:
         return "unlimited"
     whole = round(amount)

@@ -1,4 +1,4 @@
-"""By whose rules a cycle over a still picture is decided: ours, or Volcano's."""
+"""The rules of a cycle over a static cluster: ours, or Volcano's."""
 
 from __future__ import annotations
 

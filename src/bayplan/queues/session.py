@@ -1,4 +1,4 @@
-"""One cycle of decisions: the ledger, the nodes and the plan, changed and undone together.
+"""A session: the ledger, the nodes and the plan of one cycle, changed and undone together.
 
 A `Statement` collects placements, pipelines and evictions. All are entered in the ledger and on the
 nodes at once, so that the next decision sees them. A gang that cannot be completed is discarded:
@@ -65,7 +65,7 @@ Undo = Callable[[], None]
 
 
 class Session:
-    """What one cycle decides with, and what it has decided."""
+    """The state and the decisions of one cycle."""
 
     removable_gates: ClassVar[frozenset[Gate]] = frozenset((Gate.OURS, Gate.OURS_UNASKED))
     """The gates that are the queue's to remove."""
@@ -95,16 +95,16 @@ class Session:
         return self.ledger.accounts
 
     def group_of(self, member: Member) -> Group:
-        """The group of a pod."""
+        """Return the group of a pod."""
         return self.ledger.groups[member.group]
 
     def groups(self) -> Iterator[Group]:
-        """The groups that wait for something in a queue that exists."""
+        """Return the waiting groups of existing queues."""
         nodes = self.ledger.tree.nodes
         return (group for group in self.ledger.waiting() if group.queue in nodes)
 
     def least_priority(self, queue: str) -> float:
-        """The least priority of a group of a queue that had pods on nodes at the beginning."""
+        """Return the lowest priority among a queue's groups that had pods on nodes at the start."""
         least = self._least_priority.get(queue)
         if least is None:
             groups = (one for one in self.ledger.groups_in(queue) if one.allocated_count)
@@ -175,14 +175,14 @@ class Session:
         return breaks_one(budgets, pod.name, left)
 
     def members_on(self, node: str) -> Iterable[Member]:
-        """The pods of groups on a node."""
+        """Return the pods of groups on a node."""
         members = self.ledger.members
         return [members[key] for key in self.placement.pods_on(node) if key in members]
 
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One thing that was done to a pod, and how it is undone."""
+    """An operation on a pod, and how to undo it."""
 
     member: Member
     undo: Undo

@@ -27,7 +27,7 @@ class StarvationGuard:
         """By queue the group that holds the others up in it and below it, and until when."""
 
     def begin(self, key: str, now: float) -> None:
-        """A group waits, or waits on."""
+        """Note that a group waits."""
         self._patient_since.setdefault(key, now)
 
     def end(self, key: str) -> bool:

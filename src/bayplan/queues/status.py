@@ -41,7 +41,7 @@ class GroupStatus:
 
 
 def group_status(group: Group) -> GroupStatus:
-    """The status of a group as its pods stand."""
+    """Return the status of a group, from the states of its pods."""
     return GroupStatus(
         phase=_phase(group),
         condition=_condition(group),

@@ -58,7 +58,7 @@ class QueueNode:
 
     @property
     def weight(self) -> int:
-        """Its part among its siblings, under the policy proportion."""
+        """Its weight among its siblings, for the policy proportion."""
         return max(self.queue.spec.weight, 1)
 
 
@@ -84,7 +84,7 @@ class QueueTree:
         policy: QueuePolicy = POLICIES["capacity"],
         hierarchy: bool = True,
     ) -> Self:
-        """The tree of these queues, with what the total leaves each."""
+        """Return the tree of these queues, with their quotas."""
         known = {name: Queue(metadata=ObjectMeta(name=name)) for name in cls.implied}
         known.update((queue.name, queue) for queue in queues)
         builder = _Builder(known, total, hierarchy, cls.root_capability)
@@ -96,16 +96,16 @@ class QueueTree:
         return written
 
     def get(self, name: str) -> QueueNode | None:
-        """A queue by name."""
+        """Return a queue by name."""
         return self.nodes.get(name)
 
     def path(self, name: str) -> tuple[str, ...]:
-        """A queue and those above it; nothing if it is unknown."""
+        """Return a queue and its ancestors; empty if it is unknown."""
         node = self.nodes.get(name)
         return () if node is None else node.path
 
     def with_status(self, queue: Queue) -> QueueTree:
-        """The same tree, with a queue's object replaced by one of the same spec."""
+        """Return the tree with the object of a queue replaced by one with the same spec."""
         node = replace(self.nodes[queue.name], queue=queue)
         return replace(self, nodes={**self.nodes, queue.name: node})
 
@@ -160,7 +160,7 @@ class _Builder:
         self._written = {name: self._read(queue) for name, queue in queues.items()}
 
     def nodes(self) -> dict[str, QueueNode]:
-        """Every queue with its quota."""
+        """Return every queue with its quota."""
         return self._tree() if self._hierarchy else self._flat()
 
     def _read(self, queue: Queue) -> Quota:
@@ -225,7 +225,7 @@ class _Builder:
         return QueueNode(ROOT_QUEUE, root, (ROOT_QUEUE,), quota=quota, broken=broken)
 
     def _below(self, node: QueueNode) -> Iterator[QueueNode]:
-        """The children of a queue, without theirs."""
+        """Return the children of a queue."""
         written = {name: self._written[name] for name in node.children}
         guarantees = total_of(one.guarantee for one in written.values())
         if node.children and node.name != ROOT_QUEUE:

@@ -69,12 +69,13 @@ class SchedulingTurns:
         return requested
 
     def requested(self, group: Group) -> tuple[GroupRequest, ...] | QueueReason | None:
-        """What a group requests, any of these; why it cannot; None if it requests nothing."""
+        """Return the alternative requests of a group, or why it has none; None if it needs none."""
         return self._problem_of(group) or requests_of(group, self._candidates, self._stage_of)
 
     def next(self, now: float, may_exceed: Callable[[], bool] = lambda: True) -> Turn | None:
-        """The next turn; that of a group that exceeds its queue's share only if no other group can
-        be served, and it may.
+        """Return the next turn.
+
+        A group beyond the share of its queue is served only if no other can be, and it may.
         """
         while True:
             found, beyond = self.order.next(now), False

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bayplan.base.errors import InputError
@@ -15,6 +15,7 @@ from bayplan.fit.decision import Refusal
 from bayplan.fit.explanation import Fix, NodeVerdict, Step
 from bayplan.fit.explanation.cause import list_pending_pods
 from bayplan.fit.explanation.result import FixSearchResult
+from bayplan.fit.fixes import Risk
 from bayplan.fit.preemption import Preemption
 from bayplan.kube.codec import DEFAULT_NAMESPACE, ObjectError, identify
 from bayplan.kube.devices import ResourceClaim
@@ -103,8 +104,17 @@ def _refuse_bad_pod(snapshot: Snapshot, namespace: str, name: str) -> None:
             raise InputError(f"the pod is invalid: {problem}")
 
 
-def explanation_data(one: EquivalentPods, held: WaitingGroup | None = None) -> JsonObject:
-    """Return the explanation of equivalent pods, with the group that waits for its queue."""
+_OLD_RISKS = {Risk.NEEDS_MANUAL_STEPS: "needs-hands"}
+"""The deprecated names of risks."""
+
+
+def explanation_data(
+    one: EquivalentPods, held: WaitingGroup | None = None, *, with_old_names: bool = False
+) -> JsonObject:
+    """Return the explanation of equivalent pods, with the group that waits for its queue.
+
+    `with_old_names` adds the deprecated names of risks.
+    """
     explanation = one.explanation
     before, preemption = explanation.refused_before, explanation.preemption
     return {
@@ -122,7 +132,7 @@ def explanation_data(one: EquivalentPods, held: WaitingGroup | None = None) -> J
         "refusedBefore": _refusal(before) if before else None,
         "nodes": [_node(node) for node in explanation.nodes],
         "preemption": _preemption(preemption) if preemption else None,
-        "fixes": [_fix(fix) for fix in explanation.fixes],
+        "fixes": [_fix(fix, _OLD_RISKS if with_old_names else {}) for fix in explanation.fixes],
         "sought": _sought(explanation.search) if explanation.search else None,
     }
 
@@ -171,12 +181,12 @@ def _preemption(preemption: Preemption) -> JsonValue:
     }
 
 
-def _fix(fix: Fix) -> JsonValue:
+def _fix(fix: Fix, old_risks: Mapping[Risk, str]) -> JsonValue:
     return {
         "summary": fix.summary,
         "node": fix.node,
         "cost": round(fix.cost, 3),
-        "steps": [_step(step) for step in fix.steps],
+        "steps": [_step(step, old_risks) for step in fix.steps],
     }
 
 
@@ -197,7 +207,7 @@ def _sought(sought: FixSearchResult) -> JsonValue:
     }
 
 
-def _step(step: Step) -> JsonValue:
+def _step(step: Step, old_risks: Mapping[Risk, str]) -> JsonValue:
     target = step.target
     return {
         "kind": step.kind.value,
@@ -205,5 +215,8 @@ def _step(step: Step) -> JsonValue:
         "target": {"kind": target.kind, "namespace": target.namespace, "name": target.name},
         "patch": step.patch,
         "command": step.command,
-        "risks": [risk.value for risk in step.risks],
+        "risks": [
+            *(risk.value for risk in step.risks),
+            *(old_risks[risk] for risk in step.risks if risk in old_risks),
+        ],
     }

@@ -27,7 +27,7 @@ that the server has not carried out by then it has dropped.
 
 
 class BindResults:
-    """Sees binds to their end."""
+    """Handles the results of binds."""
 
     def __init__(self, context: SchedulerContext, read: Read, *, is_observed: bool = True) -> None:
         self._context = context
@@ -35,7 +35,7 @@ class BindResults:
         self._comes_back = is_observed
 
     def ended(self, job: BindJob, result: Result) -> None:
-        """A bind has come to something."""
+        """Handle the result of a bind."""
         match result:
             case Bound():
                 self._bound(job)
@@ -64,13 +64,13 @@ class BindResults:
             log.debug("bound", extra={"pod": job.pod.key, "node": job.node})
 
     def _await(self, assumption: Assumption) -> None:
-        """Give a pod some time to come back through the watch."""
+        """Set the deadline by which the watch must report a bound pod."""
         if self._comes_back:
             deadline = self._context.clock.monotonic() + SEEN_WITHIN
             self._context.snapshot.finish_binding(assumption, deadline)
 
     def _see(self, pod: Pod) -> None:
-        """A pod is on a node, which the watch has not told yet."""
+        """Observe a pod that is bound, before its watch event arrives."""
         self._context.snapshot.observe(pod)
         self._context.leave(pod.metadata.uid)
 

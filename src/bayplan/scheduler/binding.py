@@ -117,7 +117,7 @@ class Binder:
 
     @property
     def under_way(self) -> int:
-        """How many decisions are being carried out."""
+        """The number of binds in progress."""
         return len(self._open)
 
     @property
@@ -206,7 +206,7 @@ class Binder:
         return Bound()
 
     async def _look(self, job: BindJob, error: ClientError, problem: str) -> Result:
-        """What became of a bind that failed."""
+        """Read the pod of a failed bind; return the result of the bind."""
         try:
             pod = await self._writes.read(job.pod)
         except ClientError as unanswered:

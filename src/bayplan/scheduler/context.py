@@ -1,4 +1,4 @@
-"""What the parts of the scheduler share: snapshot, queue, status patcher and recorders."""
+"""The shared state of the scheduler: snapshot, queue, status patcher and recorders."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class SchedulerContext:
         )
 
     def moment(self) -> str:
-        """The current time as a timestamp."""
+        """Return the current time as a timestamp."""
         return timestamp(self.clock.now())
 
     def _is_held(self, entry: QueuedPod) -> bool:

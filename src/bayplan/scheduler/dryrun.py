@@ -14,11 +14,11 @@ from bayplan.kube.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.kube.volcano import PodGroup, PodGroupStatus, Queue
 
 Show = Callable[[str, str], None]
-"""Called with the object, and what would be done with it."""
+"""Called with the key of an object, and the text of what would be done with it."""
 
 
 class ShownWrites:
-    """Shows what would be written."""
+    """Prints the writes of a dry run instead of sending them."""
 
     is_observed = False
 
@@ -26,53 +26,53 @@ class ShownWrites:
         self._show = show
 
     async def bind(self, pod: Pod, node: str) -> None:
-        """The pod would go to a node."""
+        """Print the binding of a pod."""
         self._show(pod.key, f"would be bound to {node}")
 
     async def read(self, pod: Pod) -> Pod | None:
-        """As it is known."""
+        """Return the pod as it was observed; nothing is read in a dry run."""
         return pod
 
     async def patch_status(self, pod: Pod, patch: dict[str, object]) -> None:
-        """The pod's status would say why it waits, or which node is kept for it."""
+        """Print the conditions and the nominated node of a pod."""
         status = patch.get("status")
         for text in _told(status if isinstance(status, dict) else {}):
             self._show(pod.key, text)
 
     async def ungate(self, pod: Pod) -> None:
-        """The pod would lose our gate."""
+        """Print the removal of our gate."""
         self._show(pod.key, "would be admitted by its queue, and lose its gate")
 
     async def create_group(self, group: PodGroup) -> None:
-        """The group would be made."""
+        """Print the creation of a PodGroup."""
         self._show(group.key, f"would be made, in queue {group.spec.queue}")
 
     async def patch_group_status(self, group: PodGroup, status: PodGroupStatus) -> None:
-        """The group's status would say how it stands."""
+        """Print the phase of a PodGroup."""
         self._show(group.key, f"would be {status.phase}")
 
     async def patch_queue_status(self, queue: Queue, status: dict[str, object]) -> None:
-        """What queues have is not shown."""
+        """Print nothing: the status of queues is not shown."""
 
     async def evict_pod(self, victim: Pod, scheduler: str, now: str) -> None:  # noqa: ARG002 - as Writes has it
-        """The victim would be deleted."""
+        """Print the preemption of a pod."""
         self._show(victim.key, f"would be preempted by {scheduler}, and deleted")
 
     async def reserve(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> str:
-        """The claim would get a volume that is there."""
+        """Print the binding of a claim to an existing volume."""
         self._show(claim.key, f"would be bound to volume {volume.name}")
         return ""
 
     async def release(self, volume: str, claim: PersistentVolumeClaim) -> None:
-        """There is nothing to take back."""
+        """Do nothing: a dry run reserves nothing."""
 
     async def select_node(self, claim: PersistentVolumeClaim, node: str) -> str:
-        """The claim would get a volume made for it."""
+        """Print the provisioning of a volume for a claim."""
         self._show(claim.key, f"would have a volume made for {node}")
         return ""
 
     async def deselect_node(self, claim: PersistentVolumeClaim, node: str) -> None:
-        """There is nothing to take back."""
+        """Do nothing: a dry run reserves nothing."""
 
 
 def _told(status: dict[str, object]) -> list[str]:

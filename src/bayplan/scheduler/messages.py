@@ -1,4 +1,4 @@
-"""What users see of the scheduler: events and conditions, in kube-scheduler's words."""
+"""Events and conditions of the scheduler, with the texts of kube-scheduler."""
 
 from __future__ import annotations
 
@@ -37,41 +37,41 @@ class Notice:
 
 
 def scheduled(pod: Pod, node: str) -> Notice:
-    """The pod has its node."""
+    """Return the event of a pod that was bound."""
     text = f"Successfully assigned {pod.namespace}/{pod.name} to {node}"
     return Notice("Normal", "Scheduled", "Binding", text)
 
 
 def failed(message: str) -> Notice:
-    """The pod was tried, and got no node."""
+    """Return the event of a pod that could not be scheduled."""
     return Notice("Warning", "FailedScheduling", "Scheduling", cut(message))
 
 
 def unreadable_pod(problem: str) -> Notice:
-    """The pod is not what a pod should be, and is left alone."""
+    """Return the event of an invalid pod, which is not scheduled."""
     return failed(f"cannot be scheduled: {problem}")
 
 
 def unused(problem: str) -> Notice:
-    """Another object is not what it should be, and decisions go without it."""
+    """Return the event of another invalid object, which is ignored."""
     return Notice("Warning", "SetAside", "Observing", cut(f"not used for scheduling: {problem}"))
 
 
 def preempted(preemptor: Pod, node: str) -> Notice:
-    """A pod had to go for another; kube-scheduler names that one by its uid."""
+    """Return the event of a victim; kube-scheduler names the preemptor by its uid."""
     text = f"Preempted by pod {preemptor.metadata.uid} on node {node}"
     return Notice("Normal", "Preempted", "Preempting", text)
 
 
 def refused_condition(message: str, reason: Reason, now: str) -> Condition:
-    """The condition of a pod that got no node."""
+    """Return the PodScheduled condition of a pod that could not be scheduled."""
     return Condition(
         type=POD_SCHEDULED, status="False", reason=reason, message=message, last_transition_time=now
     )
 
 
 def victim_condition(scheduler: str, now: str) -> Condition:
-    """The condition of a pod that is to go for another."""
+    """Return the DisruptionTarget condition of a victim."""
     return Condition(
         type=DISRUPTION_TARGET,
         status="True",
@@ -103,7 +103,7 @@ def condition_change(pod: Pod, wanted: Condition) -> Condition | None:
 def status_patch(
     pod: Pod, condition: Condition | None, nominated: str | None = None
 ) -> dict[str, object] | None:
-    """A strategic merge patch of a pod's status, guarded by its uid; None if nothing changes.
+    """Return a strategic merge patch of a pod's status, with its uid; None if nothing changes.
 
     `nominated` is the node that the pod shall be nominated for, empty for none any more; None
     leaves what is there.

@@ -122,7 +122,7 @@ class SchedulerMetrics:
         cached: Callable[[], Mapping[str, float]],
         set_aside: Callable[[], Mapping[str, float]],
     ) -> None:
-        """Say where the gauges are read from."""
+        """Register the gauges with the functions that return their values."""
         for name, text, label, source in (
             ("scheduler_pending_pods", "Pending pods, by the queue they are in.", "queue", pending),
             ("scheduler_unschedulable_pods", "Pods that wait, by the plugin that refused.",
@@ -134,32 +134,32 @@ class SchedulerMetrics:
             self._registry.register(_Reading(name, text, label, source))
 
     def attempt(self, profile: str, result: Result, seconds: float) -> None:
-        """A try has come to its end."""
+        """Count a scheduling attempt and its duration."""
         self._attempts_of(result, profile).inc()
         self._attempt_seconds_of(result, profile).observe(seconds)
 
     def decided(self, seconds: float) -> None:
-        """A decision was made."""
+        """Record the duration of a decision."""
         self._algorithm_seconds.observe(seconds)
 
     def bound(self, attempts: int, seconds: float) -> None:
-        """A pod is bound, so many seconds after it came."""
+        """Record a bound pod: its attempts, and the seconds since it was queued."""
         label = str(attempts) if attempts < _MOST_ATTEMPTS else f"{_MOST_ATTEMPTS}+"
         self._sli_seconds_of(label).observe(seconds)
         self._pod_attempts.observe(attempts)
 
     def preempted(self, victims: int) -> None:
-        """A pod tried to preempt others, and found so many victims."""
+        """Count a preemption attempt and its victims."""
         self._preemptions.inc()
         if victims:
             self._victims.observe(victims)
 
     def incoming(self, queue: str, event: str) -> None:
-        """A pod came to a queue."""
+        """Count a pod that was added to a queue."""
         self._incoming_of(queue, event).inc()
 
     def refused(self, profile: str, plugins: Iterable[str], drivers: Iterable[str] = ()) -> None:
-        """A pod was refused by these plugins, perhaps over volumes of these drivers."""
+        """Count the plugins that refused a pod, with the CSI drivers of its volumes."""
         held_by = sorted(drivers)
         for plugin in plugins:
             named = held_by if names_drivers(plugin) and held_by else [""]
@@ -167,7 +167,7 @@ class SchedulerMetrics:
                 self._refusals.labels(plugin, driver, profile).inc()
 
     def ungated(self, result: str) -> None:
-        """A gate was removed, or was not."""
+        """Count the removal of a gate by its result."""
         self._ungatings.labels(result).inc()
 
     def skew(self, seen: bool) -> None:

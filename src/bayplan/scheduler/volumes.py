@@ -49,7 +49,7 @@ class Observed:
 
 @dataclass(slots=True)
 class _Promise:
-    """One claim's binding on its way."""
+    """A claim whose binding is in progress."""
 
     claim: PersistentVolumeClaim
     volume: str

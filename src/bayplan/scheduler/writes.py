@@ -1,4 +1,4 @@
-"""What the scheduler writes to the API server; each write is guarded by the uid of its object.
+"""The writes of the scheduler to the API server, each guarded by the uid of its object.
 
 This is all of it: bind a pod, patch its status, remove our gate from it, evict a victim, give a
 claim its volume or its node, and undo that; create a PodGroup, and patch the status of groups and
@@ -24,7 +24,7 @@ from bayplan.scheduler import messages
 
 
 class Writes(Protocol):
-    """Where decisions go."""
+    """The interface of the writes: the API server, or a dry run."""
 
     @property
     def is_observed(self) -> bool:
@@ -190,6 +190,6 @@ class LiveWrites:
 
 
 def _as_read(obj: PersistentVolume | PersistentVolumeClaim) -> dict[str, object]:
-    """What refuses the write if the object is another, or has changed since it was looked at."""
+    """Return the preconditions of a write: the uid and resource version that were read."""
     meta = obj.metadata
     return {"uid": meta.uid, "resourceVersion": meta.resource_version}

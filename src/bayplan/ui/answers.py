@@ -170,7 +170,7 @@ def _plan_row(shown: OfflinePlan, *, by_kinds: bool) -> Row:
     plan = shown.plan
     steps: list[JsonValue] = [
         {
-            "what": f"add {one.count} to {texts.name(one.group)}",
+            "what": "scale up",
             "group": texts.identity(one.group),
             "nodes": one.count,
             "pods": _named(pod for pods in one.nodes for pod in pods),
@@ -190,8 +190,8 @@ def _plan_row(shown: OfflinePlan, *, by_kinds: bool) -> Row:
         for one in plan.removals[:MAX_STEPS]
     ]
     kinds = "no node groups are declared: nodes like the existing ones may be added"
-    said = (plan.message, kinds if by_kinds else "", _blind_note(shown))
-    note = "; ".join(one for one in said if one)
+    notes = (plan.message, kinds if by_kinds else "", _blind_note(shown))
+    note = "; ".join(one for one in notes if one)
     made = timestamp(plan.time)
     cost = total_cost(shown)
     return ["next", "Next plan", made, steps, pending, removals, cost, texts.line(note)]
@@ -199,8 +199,8 @@ def _plan_row(shown: OfflinePlan, *, by_kinds: bool) -> Row:
 
 def _pending_reason(cause: str, by_group: Mapping[str, tuple[str, ...]]) -> str:
     groups = islice(by_group.items(), MAX_NAMED)
-    said = [f"{name}: {', '.join(reasons)}" for name, reasons in groups]
-    return texts.line(f"{cause}: {'; '.join(said)}" if said else cause)
+    reasons_by_group = [f"{name}: {', '.join(reasons)}" for name, reasons in groups]
+    return texts.line(f"{cause}: {'; '.join(reasons_by_group)}" if reasons_by_group else cause)
 
 
 def _blind_note(shown: OfflinePlan) -> str:
@@ -213,10 +213,10 @@ def _blind_note(shown: OfflinePlan) -> str:
 
 
 def _facts(one: Declaration) -> GroupFacts:
-    said = one.description
+    description = one.description
     node = Node(
-        metadata=ObjectMeta(name=one.group, labels=dict(said.labels)),
-        status=NodeStatus(allocatable=dict(said.allocatable or said.capacity)),
+        metadata=ObjectMeta(name=one.group, labels=dict(description.labels)),
+        status=NodeStatus(allocatable=dict(description.allocatable or description.capacity)),
     )
     csi_node = build_csi_node(one.group, one.limits) if one.limits is not None else None
     return GroupFacts(

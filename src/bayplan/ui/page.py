@@ -78,7 +78,7 @@ class ClusterPage:
         self._frozen: tuple[float, FrozenCluster, Snapshot] | None = None
         self._explaining = 0
         self._is_changed = True
-        self._waiting_due = self._thoughts_due = 0.0
+        self._causes_due = 0.0
 
     # -- changes ----------------------------------------------------------------------------
 
@@ -126,9 +126,9 @@ class ClusterPage:
             picture.tables.forget_changes()
             freeze()  # the first picture stays; do not scan it again
             self.ready.set()
-        if now() >= self._waiting_due:
+        if now() >= self._causes_due:
             await self._ask_causes(now)
-            self._waiting_due = now() + CAUSES_EVERY
+            self._causes_due = now() + CAUSES_EVERY
 
     async def _ask_causes(self, now: Callable[[], float]) -> None:
         """Compute causes of pending pods within the time limit."""

@@ -19,7 +19,7 @@ from bayplan.client import Client, merge, untyped
 from bayplan.client.errors import ConflictError, NotFoundError
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from tests.scheduler.running import node, pod
+from tests.scheduler.running_scheduler import node, pod
 
 NODES = untyped("", "v1", "nodes", "Node", namespaced=False)
 NAME = "bayplan-going"

@@ -21,10 +21,10 @@ from bayplan.nodegroups import (
     template_of,
 )
 from tests.builders import make_node
-from tests.embedded.cloud.clouds import WORKERS, Clock, Sky
+from tests.embedded.cloud.clouds import WORKERS, ManualClock, SimulatedCloud
 
 
-class Odd(DryRunProvider):
+class OddProvider(DryRunProvider):
     """A cloud some of whose answers make no sense."""
 
     def __init__(self, provider: Provider) -> None:
@@ -56,17 +56,17 @@ class Odd(DryRunProvider):
 
 
 @pytest.fixture
-def cloud() -> Odd:
-    return Odd(Sky([WORKERS]).provider)
+def cloud() -> OddProvider:
+    return OddProvider(SimulatedCloud([WORKERS]).provider)
 
 
 @pytest.fixture
-def reader(cloud: Odd) -> CloudReader:
-    return CloudReader(cloud, GroupOptions(), Clock())
+def reader(cloud: OddProvider) -> CloudReader:
+    return CloudReader(cloud, GroupOptions(), ManualClock())
 
 
 async def test_a_group_that_falls_silent_is_as_it_was_and_says_so(
-    cloud: Odd, reader: CloudReader
+    cloud: OddProvider, reader: CloudReader
 ) -> None:
     before = (await reader.read()).groups["workers"]
     cloud.unanswered = True
@@ -75,7 +75,7 @@ async def test_a_group_that_falls_silent_is_as_it_was_and_says_so(
 
 
 async def test_a_group_that_falls_silent_while_it_is_made_larger_counts_as_that_large(
-    cloud: Odd, reader: CloudReader
+    cloud: OddProvider, reader: CloudReader
 ) -> None:
     before = await reader.read()
     reader.expect("workers", 5)
@@ -87,9 +87,9 @@ async def test_a_group_that_falls_silent_while_it_is_made_larger_counts_as_that_
 
 
 async def test_a_group_that_is_not_named_any_more_is_as_it_was_until_nothing_can_come(
-    cloud: Odd,
+    cloud: OddProvider,
 ) -> None:
-    clock = Clock()
+    clock = ManualClock()
     reader = CloudReader(cloud, GroupOptions(), clock)
     before = (await reader.read()).groups["workers"]
     cloud.unnamed = True
@@ -104,20 +104,20 @@ async def test_a_group_that_is_not_named_any_more_is_as_it_was_until_nothing_can
 
 
 async def test_a_group_that_has_never_answered_is_told_apart(
-    cloud: Odd, reader: CloudReader
+    cloud: OddProvider, reader: CloudReader
 ) -> None:
     cloud.unanswered = True
     found = await reader.read()
     assert (dict(found.groups), dict(found.unanswered)) == ({}, {"workers": "not now"})
 
 
-async def test_a_size_below_zero_is_no_answer(cloud: Odd, reader: CloudReader) -> None:
+async def test_a_size_below_zero_is_no_answer(cloud: OddProvider, reader: CloudReader) -> None:
     cloud.target = -1
     assert "-1" in (await reader.read()).unanswered["workers"]
 
 
 async def test_a_template_that_makes_no_sense_is_not_used_and_told(
-    cloud: Odd, reader: CloudReader
+    cloud: OddProvider, reader: CloudReader
 ) -> None:
     cloud.made = template_of(make_node("Some_Name").capacity(cpu="lots").obj())
     info = (await reader.read()).groups["workers"]
@@ -125,19 +125,21 @@ async def test_a_template_that_makes_no_sense_is_not_used_and_told(
     assert "'lots'" in info.template_error
 
 
-async def test_a_template_may_have_any_name(cloud: Odd, reader: CloudReader) -> None:
+async def test_a_template_may_have_any_name(cloud: OddProvider, reader: CloudReader) -> None:
     cloud.made = template_of(make_node("Some_Name").obj())
     assert (await reader.read()).groups["workers"].template is cloud.made
 
 
 @pytest.mark.parametrize("price", [math.nan, math.inf, -1.0])
-async def test_what_is_no_price_is_none(cloud: Odd, reader: CloudReader, price: float) -> None:
+async def test_what_is_no_price_is_none(
+    cloud: OddProvider, reader: CloudReader, price: float
+) -> None:
     cloud.price = price
     assert (await reader.read()).groups["workers"].price is None
 
 
-async def test_templates_are_asked_for_once_in_a_while(cloud: Odd) -> None:
-    clock = Clock()
+async def test_templates_are_asked_for_once_in_a_while(cloud: OddProvider) -> None:
+    clock = ManualClock()
     reader = CloudReader(cloud, GroupOptions(), clock)
     for _ in range(3):
         await reader.read()

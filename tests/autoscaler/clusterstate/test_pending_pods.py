@@ -48,7 +48,7 @@ def test_how_a_pod_waits(pod: PodBuilder, how: PendingState | None) -> None:
     assert pending_state(pod.obj()) is how
 
 
-def told(*pods: PodBuilder) -> PendingPods:
+def observe_pods(*pods: PodBuilder) -> PendingPods:
     waiting = PendingPods()
     for pod in pods:
         waiting.on_event(ClusterEvent.of(None, pod.obj()))
@@ -64,7 +64,7 @@ def counted(waiting: PendingPods, **options: object) -> tuple[list[str], dict[st
 
 
 def test_a_pod_is_followed_from_its_beginning_to_its_node() -> None:
-    waiting = told(make_pod("p"))
+    waiting = observe_pods(make_pod("p"))
     assert counted(waiting) == ([], {"scheduler_unprocessed": 1})
     waiting.on_event(ClusterEvent.of(make_pod("p").obj(), refused("p").obj()))
     assert counted(waiting) == (["p"], {})
@@ -74,13 +74,13 @@ def test_a_pod_is_followed_from_its_beginning_to_its_node() -> None:
 
 
 def test_pods_of_schedulers_that_are_bypassed_count_at_once() -> None:
-    waiting = told(make_pod("a").scheduler("fast"), make_pod("b"), refused("c"))
+    waiting = observe_pods(make_pod("a").scheduler("fast"), make_pod("b"), refused("c"))
     assert counted(waiting, bypassed_scheduler_names=("fast",))[0] == ["a", "c"]
     assert counted(waiting)[0] == ["c"]
 
 
 def test_gated_and_nominated_pods_never_count() -> None:
-    waiting = told(
+    waiting = observe_pods(
         refused("a").gate(QUEUE_GATE), refused("b").gate("x"), refused("c").nominated("n")
     )
     found = counted(waiting, bypassed_scheduler_names=("default-scheduler",))
@@ -91,7 +91,7 @@ def test_daemons_and_expendable_pods_do_not_count() -> None:
     daemon = refused("d").owner("DaemonSet", "d")
     marked = refused("m").annotation("cluster-autoscaler.kubernetes.io/daemonset-pod", "true")
     cheap, dear = refused("e").priority(-11), refused("f").priority(-10)
-    found = counted(told(daemon, marked, cheap, dear))
+    found = counted(observe_pods(daemon, marked, cheap, dear))
     assert found == (["f"], {"daemonset": 2, "expendable": 1})
 
 
@@ -103,10 +103,10 @@ def test_young_pods_wait_as_long_as_they_or_the_option_say() -> None:
     patient = refused("patient").created(born(60)).annotation(DELAY, "2m")
     hasty = refused("hasty").created(born(1)).annotation(DELAY, "1s")
     odd = refused("odd").created(born(60)).annotation(DELAY, "soon")
-    found = counted(told(old, young, patient, hasty, odd), new_pod_scale_up_delay=60.0)
+    found = counted(observe_pods(old, young, patient, hasty, odd), new_pod_scale_up_delay=60.0)
     assert found == (["old", "odd"], {"too young": 3})
 
 
 def test_only_pods_of_allowed_schedulers_count_if_there_are_some() -> None:
-    waiting = told(refused("a").scheduler("batch"), refused("b"))
+    waiting = observe_pods(refused("a").scheduler("batch"), refused("b"))
     assert counted(waiting, allowed_scheduler_names=("batch",)) == (["a"], {"other scheduler": 1})

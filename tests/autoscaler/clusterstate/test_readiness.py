@@ -11,6 +11,7 @@ from bayplan.autoscaler.clusterstate.nodes import NodeStates
 from bayplan.autoscaler.clusterstate.readiness import (
     DRIVER_LABEL,
     DRIVER_PREFIX,
+    DRIVERS_REGISTERED,
     NodeReadiness,
     NodeState,
     ReadinessCriteria,
@@ -26,7 +27,7 @@ from tests.autoscaler.cluster_views import DISK, NOW
 from tests.builders import make_csinode, make_node
 
 OPTIONS = AutoscalerOptions()
-PROMISED = ReadinessCriteria(drivers={DISK: True})
+PROMISED = ReadinessCriteria(drivers=frozenset({DISK}))
 FILES = "files.csi.example.com"
 
 
@@ -101,13 +102,16 @@ def test_a_ready_node_waits_for_its_driver_and_is_late_after_ten_minutes() -> No
     )
 
 
-def test_a_driver_without_the_count_that_was_promised_is_still_missing() -> None:
+def test_a_driver_that_reports_no_limit_has_registered() -> None:
     reports = make_csinode("n").driver(DISK).obj()
-    assert prepare_estimate(NodeState(node()), reports, 1) is NodeReadiness.AWAITING_DRIVERS
-    assert (
-        prepare_estimate(NodeState(node()), reports, 1, ReadinessCriteria(drivers={DISK: False}))
-        is NodeReadiness.READY
-    )
+    assert prepare_estimate(NodeState(node()), reports, 1) is NodeReadiness.READY
+
+
+def test_that_a_node_was_complete_survives_a_restart() -> None:
+    made = node()
+    made.metadata.annotations = {DRIVERS_REGISTERED: timestamp(after(1))}
+    assert prepare_estimate(NodeState(made), None, 15) is NodeReadiness.READY
+    assert prepare_estimate(NodeState(node()), None, 15) is NodeReadiness.MISSING_DRIVERS
 
 
 def test_a_node_that_was_complete_once_is_never_late_for_a_driver() -> None:

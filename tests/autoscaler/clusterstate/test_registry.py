@@ -42,7 +42,7 @@ def instance(number: int, state: InstanceState = InstanceState.RUNNING) -> Insta
     return Instance(f"cloud://{number}", state)
 
 
-class Place:
+class GroupFixture:
     """A group, its nodes, and time that goes by."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Place:
 
 
 def test_instances_are_upcoming_until_their_nodes_are_ready() -> None:
-    place = Place()
+    place = GroupFixture()
     place.instances = [instance(1), instance(2), instance(3)]
     assert place.prepare_estimate() == UpcomingNodes(3)
     place.register(1, ready="False")
@@ -86,7 +86,7 @@ def test_instances_are_upcoming_until_their_nodes_are_ready() -> None:
 
 
 def test_an_instance_that_does_not_register_in_time_is_upcoming_no_more() -> None:
-    place = Place()
+    place = GroupFixture()
     place.instances = [instance(1)]
     place.prepare_estimate()
     place.forward(15)
@@ -97,14 +97,14 @@ def test_an_instance_that_does_not_register_in_time_is_upcoming_no_more() -> Non
 
 
 def test_an_instance_that_failed_is_not_upcoming() -> None:
-    place = Place()
+    place = GroupFixture()
     place.instances = [Instance("cloud://1", InstanceState.CREATING, BROKEN), instance(2)]
     assert place.prepare_estimate() == UpcomingNodes(1)
     assert len(place.registry.states["g"].failed) == 1
 
 
 def test_a_target_without_instances_is_upcoming_and_then_a_shortfall() -> None:
-    place = Place()
+    place = GroupFixture()
     place.target = 2
     assert place.prepare_estimate() == UpcomingNodes(2)
     since = place.now
@@ -117,7 +117,7 @@ def test_a_target_without_instances_is_upcoming_and_then_a_shortfall() -> None:
 
 
 def test_a_node_whose_instance_is_on_its_way_out_counts_nowhere() -> None:
-    place = Place()
+    place = GroupFixture()
     place.instances = [instance(1), instance(2, InstanceState.DELETING)]
     place.target = 1
     place.register(1)
@@ -128,7 +128,7 @@ def test_a_node_whose_instance_is_on_its_way_out_counts_nowhere() -> None:
 
 
 def test_a_node_that_is_unready_for_long_has_come_all_the_same() -> None:
-    place = Place()
+    place = GroupFixture()
     place.instances = [instance(1)]
     place.register(1, ready="False")
     place.prepare_estimate()
@@ -138,7 +138,7 @@ def test_a_node_that_is_unready_for_long_has_come_all_the_same() -> None:
 
 
 def test_orders_end_when_all_has_come_or_time_is_up() -> None:
-    place = Place()
+    place = GroupFixture()
     place.instances = [instance(1)]
     place.registry.register_scale_up("g", 1, 60.0, place.now)
     place.prepare_estimate()
@@ -154,7 +154,7 @@ def test_orders_end_when_all_has_come_or_time_is_up() -> None:
 
 
 def test_a_cluster_with_too_many_unready_nodes_is_unhealthy() -> None:
-    place = Place()
+    place = GroupFixture()
     for number in range(8):
         place.register(number, ready="False" if number < 4 else "True")
     place.forward(16)
@@ -170,7 +170,7 @@ def test_a_cluster_with_too_many_unready_nodes_is_unhealthy() -> None:
 @given(st.data())
 def test_what_is_kept_is_what_would_be_worked_out_anew(data: st.DataObject) -> None:
     """Whatever comes and goes, in whatever order, the books say what fresh books would say."""
-    place = Place()
+    place = GroupFixture()
     nodes: dict[int, Node] = {}
     for _ in range(data.draw(st.integers(1, 25))):
         number, ready = data.draw(st.integers(0, 5)), data.draw(st.sampled_from(["True", "False"]))
@@ -192,8 +192,8 @@ def test_what_is_kept_is_what_would_be_worked_out_anew(data: st.DataObject) -> N
     _check_against_fresh_books(place, nodes)
 
 
-def _check_against_fresh_books(place: Place, nodes: dict[int, Node]) -> None:
-    fresh = Place()
+def _check_against_fresh_books(place: GroupFixture, nodes: dict[int, Node]) -> None:
+    fresh = GroupFixture()
     fresh.now, fresh.instances = place.now, place.instances
     for node in nodes.values():
         fresh.node_states.on_event(ClusterEvent.of(None, node))

@@ -1,4 +1,4 @@
-"""A cloud in a mood: a provider around a provider, some of whose answers do not come.
+"""A faulty cloud: a provider around a provider, some of whose calls fail.
 
 What the cloud does and what its customer hears are separate matters: an answer can be lost after
 the cloud has acted.
@@ -39,7 +39,7 @@ class ProviderFault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FaultPeriod:
-    """A mood, for some questions, between two moments."""
+    """A fault of some calls, between two moments."""
 
     mood: ProviderFault
     asked: str
@@ -51,7 +51,7 @@ class FaultPeriod:
 
 
 class FaultyProvider(DryRunProvider):
-    """A cloud with moods."""
+    """A provider whose calls fail for a while."""
 
     def __init__(
         self,

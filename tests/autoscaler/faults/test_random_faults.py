@@ -1,4 +1,4 @@
-"""Random moods of the cloud, faults of machines and restarts of the autoscaler, in virtual time.
+"""Random faults of the cloud, faults of machines and restarts of the autoscaler, in virtual time.
 
 However they come together: no group is ever asked above its maximum, nothing is bought twice for
 the same pods, and once all is well everything runs.
@@ -18,7 +18,13 @@ from bayplan.lab import run_virtually
 from bayplan.nodegroups import Provider
 from tests.autoscaler.faults.faulty_provider import FaultPeriod, FaultyProvider, ProviderFault
 from tests.autoscaler.faults.test_faults import SURE, spec
-from tests.autoscaler.running import Town, all_run, ended, led, virtual_town
+from tests.autoscaler.running_autoscaler import (
+    RunningCluster,
+    all_run,
+    ended,
+    led,
+    virtual_running_cluster,
+)
 
 pytestmark = pytest.mark.whole
 
@@ -34,7 +40,7 @@ moments = st.integers(0, LAST)
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class MachineFault:
     """A machine fault, between two moments."""
 
     kind: FaultKind
@@ -48,7 +54,7 @@ class Schedule:
     """All that goes wrong."""
 
     spells: tuple[FaultPeriod, ...]
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[MachineFault, ...]
     restarts: tuple[int, ...]
     second: bool
 
@@ -72,23 +78,23 @@ def schedules(draw: st.DrawFn, kinds: tuple[FaultKind, ...]) -> Schedule:
     troubles = []
     for _ in range(draw(st.integers(0, 2))):
         start, end = draw(spans())
-        troubles.append(Trouble(draw(st.sampled_from(kinds)), start, end, draw(groups)))
+        troubles.append(MachineFault(draw(st.sampled_from(kinds)), start, end, draw(groups)))
     restarts = draw(st.lists(moments, max_size=3).map(sorted))
     return Schedule(tuple(spells), tuple(troubles), tuple(restarts), draw(st.booleans()))
 
 
 @dataclass(slots=True)
-class Seen:
-    """What was asked of the cloud."""
+class CloudCalls:
+    """The calls that the cloud received."""
 
     above: list[str] = field(default_factory=list)
     """Purchases that would have taken a group above its maximum."""
 
 
 class WatchedCloud(FaultyProvider):
-    """A moody cloud that takes note of purchases out of bounds."""
+    """A faulty cloud that records scale-ups out of bounds."""
 
-    seen: Seen
+    seen: CloudCalls
 
     async def increase(self, group: str, count: int) -> None:
         size = await self._inner.target_size(group)
@@ -98,7 +104,7 @@ class WatchedCloud(FaultyProvider):
         await super().increase(group, count)
 
 
-async def play(schedule: Schedule, seen: Seen) -> int:
+async def play(schedule: Schedule, seen: CloudCalls) -> int:
     """Let it all happen; how many instances were bought that could be had."""
 
     def wrap(lab: object, provider: Provider) -> Provider:
@@ -106,47 +112,51 @@ async def play(schedule: Schedule, seen: Seen) -> int:
         cloud.seen = seen
         return cloud
 
-    async with virtual_town(spec(second=schedule.second), SURE, wrap=wrap, leads=False) as town:
+    async with virtual_running_cluster(
+        spec(second=schedule.second), SURE, wrap=wrap, leads=False
+    ) as cluster:
         failed: set[str] = set()
-        cloud = town.lab.simulation.cloud
-        cloud.listeners.append(lambda name: failed.add(name) if _has_failed(town, name) else None)
-        task = led(town, town.lab.client())
+        cloud = cluster.lab.simulation.cloud
+        cloud.listeners.append(
+            lambda name: failed.add(name) if _has_failed(cluster, name) else None
+        )
+        task = led(cluster, cluster.lab.client())
         for moment, what in _events(schedule):
-            await town.lab.run(moment)
-            if isinstance(what, Trouble):
-                _strike(town, what, moment)
+            await cluster.lab.run(moment)
+            if isinstance(what, MachineFault):
+                _strike(cluster, what, moment)
             else:
                 await ended(task)
-                task = led(town, town.lab.client())
-        await town.lab.run(LAST + 2)
-        await town.until(all_run(20), within=4 * 3600)
+                task = led(cluster, cluster.lab.client())
+        await cluster.lab.run(LAST + 2)
+        await cluster.until(all_run(20), within=4 * 3600)
         await ended(task)
-        return len(town.sold - failed)
+        return len(cluster.created_instances - failed)
 
 
-def _events(schedule: Schedule) -> list[tuple[int, Trouble | None]]:
-    found: list[tuple[int, Trouble | None]] = [(moment, None) for moment in schedule.restarts]
+def _events(schedule: Schedule) -> list[tuple[int, MachineFault | None]]:
+    found: list[tuple[int, MachineFault | None]] = [(moment, None) for moment in schedule.restarts]
     for one in schedule.troubles:
         found += [(one.start, one), (one.end, one)]
     return sorted(found, key=lambda event: event[0])
 
 
-def _strike(town: Town, trouble: Trouble, moment: int) -> None:
-    faults, name = town.lab.simulation.faults, repr(trouble)
+def _strike(cluster: RunningCluster, trouble: MachineFault, moment: int) -> None:
+    faults, name = cluster.lab.simulation.faults, repr(trouble)
     if moment == trouble.start:
         faults.inject(name, Fault(kind=trouble.kind, group=trouble.group))
     else:
         faults.clear(name)
 
 
-def _has_failed(town: Town, name: str) -> bool:
-    one = town.lab.simulation.cloud.instances.get(name)
+def _has_failed(cluster: RunningCluster, name: str) -> bool:
+    one = cluster.lab.simulation.cloud.instances.get(name)
     return one is not None and one.state == "failed"
 
 
 SILENT_AFTER_A_RESTART = Schedule(
     spells=(FaultPeriod(ProviderFault.LOSES, "instances", 21, 181, 0.3, "second"),),
-    troubles=(Trouble("slow-start", 60, 72, ""),),
+    troubles=(MachineFault("slow-start", 60, 72, ""),),
     restarts=(53,),
     second=True,
 )
@@ -157,7 +167,7 @@ SILENT_AFTER_A_RESTART = Schedule(
 @example(SILENT_AFTER_A_RESTART)
 @given(schedules(HARMLESS))
 def test_nothing_is_ever_bought_twice_for_the_same_pods(schedule: Schedule) -> None:
-    seen = Seen()
+    seen = CloudCalls()
     assert run_virtually(play(schedule, seen)) == 3
     assert not seen.above
 
@@ -165,6 +175,6 @@ def test_nothing_is_ever_bought_twice_for_the_same_pods(schedule: Schedule) -> N
 @settings(max_examples=10)
 @given(schedules(HARMFUL))
 def test_everything_runs_in_the_end_and_no_maximum_is_ever_passed(schedule: Schedule) -> None:
-    seen = Seen()
+    seen = CloudCalls()
     run_virtually(play(schedule, seen))
     assert not seen.above

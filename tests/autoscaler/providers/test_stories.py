@@ -60,7 +60,7 @@ async def kubelet(client: Client, name: str) -> None:
     await client.create({"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", **csi_node})
 
 
-class Kubelets(Capi):
+class CapiWithKubelets(Capi):
     """Cluster API whose machines become nodes with a driver."""
 
     async def boot(self, machine: Any) -> None:
@@ -160,12 +160,12 @@ async def until_refused(client: Client) -> None:
     await until_all(client, lambda pod: any(c.status == "False" for c in pod.status.conditions))
 
 
-async def said(client: Client, reason: str) -> list[Event]:
+async def events_with_reason(client: Client, reason: str) -> list[Event]:
     return [one for one in (await client.list(Event)).items if one.reason == reason]
 
 
 async def from_zero(client: Client, options: AutoscalerOptions, declared: bool) -> None:
-    capi = Kubelets(client)
+    capi = CapiWithKubelets(client)
     await capi.install()
     for one in documents(CRDS / "nodegroups.yaml"):
         await client.create(one)
@@ -184,10 +184,10 @@ async def from_zero(client: Client, options: AutoscalerOptions, declared: bool) 
             placed = await until_placed(client)
     assert sorted(placed.values()) == [4, 8, 8]
     assert await capi.replicas("MachineDeployment", "workers") == 3
-    texts = {one.note for one in await said(client, "TriggeredScaleUp")}
+    texts = {one.note for one in await events_with_reason(client, "TriggeredScaleUp")}
     assert texts == {f"pod triggered scale-up: [{{{WORKERS} 0->3 (max: 5)}}]"}
     if declared:
-        (event,) = await said(client, "NodeGroupMisdeclared")
+        (event,) = await events_with_reason(client, "NodeGroupMisdeclared")
         assert event.regarding is not None
         assert (event.regarding.kind, event.regarding.name) == ("NodeGroup", "workers")
         item: Any = await client.get(NODE_GROUPS, "workers")

@@ -18,7 +18,7 @@ from bayplan.kube.nodes import Node
 from bayplan.nodegroups import CloudNodeGroup, GroupOptions
 from tests.autoscaler.cluster_views import NOW
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod, make_replica_set
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 
 GROUP = "group"
 SET = "web"

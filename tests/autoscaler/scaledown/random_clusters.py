@@ -7,7 +7,7 @@ from bayplan.client import merge, untyped
 from bayplan.embedded.simulation.clusterfile import ClusterSpec, parse_cluster
 from bayplan.kube.nodes import Node
 from bayplan.kube.pods import Pod
-from tests.autoscaler.running import STORIES, Town
+from tests.autoscaler.running_autoscaler import STORIES, RunningCluster
 
 DEPLOYMENTS = untyped("apps", "v1", "deployments", "Deployment")
 QUICK = AutoscalerOptions(
@@ -66,15 +66,15 @@ def half_empty(
     return parse_cluster(text.encode(), "half-empty", STORIES)
 
 
-async def resize(town: Town, replicas: int) -> None:
+async def resize(cluster: RunningCluster, replicas: int) -> None:
     """Let the deployment want so many pods."""
     change = merge({"spec": {"replicas": replicas}})
-    await town.client.patch(DEPLOYMENTS, "default", "web", change=change)
+    await cluster.client.patch(DEPLOYMENTS, "default", "web", change=change)
 
 
-async def guard(town: Town, at_least: int) -> None:
+async def guard(cluster: RunningCluster, at_least: int) -> None:
     """A budget for the pods of the deployment."""
-    await town.client.create(
+    await cluster.client.create(
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
@@ -84,21 +84,21 @@ async def guard(town: Town, at_least: int) -> None:
     )
 
 
-async def running(town: Town) -> list[Pod]:
+async def running(cluster: RunningCluster) -> list[Pod]:
     """The pods that run."""
-    return [pod for pod in await town.pods() if pod.status.phase == "Running"]
+    return [pod for pod in await cluster.pods() if pod.status.phase == "Running"]
 
 
-async def taints(town: Town) -> dict[str, list[str]]:
+async def taints(cluster: RunningCluster) -> dict[str, list[str]]:
     """By node, the keys of its taints."""
-    nodes = (await town.client.list(Node)).items
+    nodes = (await cluster.client.list(Node)).items
     return {node.name: [taint.key for taint in node.spec.taints] for node in nodes}
 
 
-async def begun(town: Town, pods: int) -> None:
+async def begun(cluster: RunningCluster, pods: int) -> None:
     """Let time go by until so many pods run, for ten minutes at most."""
     for _ in range(120):
-        await town.lab.forward(5)
-        if len(await running(town)) == pods:
+        await cluster.lab.forward(5)
+        if len(await running(cluster)) == pods:
             return
-    raise AssertionError(f"only {len(await running(town))} pods run")
+    raise AssertionError(f"only {len(await running(cluster))} pods run")

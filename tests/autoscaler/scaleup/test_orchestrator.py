@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from bayplan.autoscaler.clusterstate.registry import UpcomingNodes
 from bayplan.autoscaler.clusterview import ClusterView
 from bayplan.autoscaler.estimate.options import ExpanderChoice, ExpanderRequest
+from bayplan.autoscaler.options import AutoscalerOptions
 from bayplan.autoscaler.scaleup.orchestrator import ScaleUpDecision, decide
 from bayplan.fit import Profile, Snapshot
 from bayplan.fit.batches import NodeTemplate
@@ -166,7 +168,9 @@ def test_new_nodes_are_balanced_over_groups_that_are_alike() -> None:
         group("c", plain_template(zone="c", limit=4), target=0),
     ]
     pods = without_volumes(20)
-    found = decide(view(Snapshot(), pods, *groups, balance_similar_node_groups=True), Chosen("a"))
+    found = decide(
+        view(Snapshot(), pods, *groups, balance_similar_node_groups=True), FixedGroupExpander("a")
+    )
     assert bought(found) == {"a": 1, "b": 4}
     assert not found.unschedulable
 
@@ -176,7 +180,8 @@ def test_balance_leaves_out_a_zone_that_the_volumes_are_not_in() -> None:
     groups = [group(name, plain_template(zone=name)) for name in ("a", "b")]
     waiting = [pod.obj() for pod in pods]
     found = decide(
-        view(Snapshot(), waiting, *groups, balance_similar_node_groups=True), Chosen("a")
+        view(Snapshot(), waiting, *groups, balance_similar_node_groups=True),
+        FixedGroupExpander("a"),
     )
     assert bought(found) == {"a": 2}
 
@@ -185,7 +190,7 @@ def zone(name: str) -> dict[str, str]:
     return {"topology.kubernetes.io/zone": name}
 
 
-class Chosen(FewestNodes):
+class FixedGroupExpander(FewestNodes):
     """An expander that likes one group."""
 
     def __init__(self, name: str) -> None:
@@ -279,3 +284,23 @@ def test_a_pod_that_is_planned_anew_is_not_meant_to_go_where_it_was() -> None:
         "template-node-for-a",
         "template-node-for-b",
     ]
+
+
+def causes(before: ClusterView) -> dict[tuple[str, str], int]:
+    """Return the number of pods that no scale-up helps, by cause and driver."""
+    found = decide(before, FewestNodes()).unschedulable
+    return Counter((one.cause.value, one.driver) for one in found)
+
+
+def test_the_cause_has_its_driver_in_a_cluster_without_nodes() -> None:
+    pods, storage = with_volumes(10)
+    none_left = view(Snapshot(storage), pods, group("w", plain_template(limit=0)))
+    assert causes(none_left) == {("volumes", DISK): 10}
+    too_few = view(Snapshot(storage), pods, group("w", most=1))
+    assert causes(too_few) == {("volumes", DISK): 2}
+    assert causes(replace(too_few, options=AutoscalerOptions(max_nodes_total=5))) == causes(too_few)
+
+
+def test_pods_that_a_new_node_would_take_wait_for_nodes() -> None:
+    pods, storage = with_volumes(2)
+    assert causes(view(Snapshot(storage), pods, group("w", most=0))) == {("nodes", ""): 2}

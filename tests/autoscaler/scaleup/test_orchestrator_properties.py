@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bayplan.autoscaler.clusterview import ClusterView
@@ -29,6 +29,7 @@ def _objects(view: ClusterView) -> dict[tuple[str, str], KubeObject]:
 
 @examples(20, many=40)
 @given(seed=SEEDS)
+@example(seed=1967708)  # pods that fit nodes of an earlier round, once another node is added
 def test_every_pod_said_to_be_helped_fits_and_every_pod_is_told_of(seed: int) -> None:
     view = random_view(random.Random(seed))
     before = _objects(view)

@@ -18,17 +18,17 @@ COMMAND = str(Path(sys.executable).with_name("bayplan"))
 _BLOCK = 512
 """Bytes in which the shell counts the largest file."""
 
-Manner = Literal["keep-alive", "close", "HTTP/1.0"]
+ConnectionMode = Literal["keep-alive", "close", "HTTP/1.0"]
 """How a client deals with its connection."""
-MANNERS: tuple[Manner, ...] = ("keep-alive", "close", "HTTP/1.0")
+CONNECTION_MODES: tuple[ConnectionMode, ...] = ("keep-alive", "close", "HTTP/1.0")
 
 
-class Cut(Exception):  # noqa: N818 - what the tests wait for
+class ServerGone(Exception):  # noqa: N818 - what the tests wait for
     """The server is gone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerAddress:
     """Where a server listens, and how to get in."""
 
     host: str
@@ -43,7 +43,7 @@ class Process:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def start(self, most_bytes: int = 0) -> Place:
+    async def start(self, most_bytes: int = 0) -> ServerAddress:
         """Start it on the same data; with a bound, no file of it can become larger."""
         config = self._folder / "kubeconfig"
         data = ("--data", str(self._folder / "data.db"), "--kubeconfig", str(config))
@@ -55,7 +55,7 @@ class Process:
         )
         assert self._process.stdout is not None
         assert (await self._process.stdout.readline()).startswith(b"serving")
-        return _place(yaml.safe_load(config.read_text()))
+        return _address(yaml.safe_load(config.read_text()))
 
     async def kill(self) -> None:
         """End it at once."""
@@ -67,20 +67,20 @@ class Process:
         return await self._process.wait()
 
 
-def _place(config: dict[str, Any]) -> Place:
+def _address(config: dict[str, Any]) -> ServerAddress:
     cluster = config["clusters"][0]["cluster"]
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
     host, _, port = cluster["server"].removeprefix("https://").rpartition(":")
     token = config["users"][0]["user"]["token"]
-    return Place(host, int(port), token, ssl.create_default_context(cadata=authority))
+    return ServerAddress(host, int(port), token, ssl.create_default_context(cadata=authority))
 
 
-class Speaker:
+class RawClient:
     """Sends one request after the other, as bytes; Cut when the server is gone."""
 
-    def __init__(self, place: Place, manner: Manner = "keep-alive") -> None:
-        self._place = place
-        self._manner = manner
+    def __init__(self, address: ServerAddress, mode: ConnectionMode = "keep-alive") -> None:
+        self._address = address
+        self._manner = mode
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -88,7 +88,7 @@ class Speaker:
         try:
             return await self._ask(method, path, b"" if body is None else json.dumps(body).encode())
         except (OSError, EOFError) as problem:
-            raise Cut from problem
+            raise ServerGone from problem
 
     async def _ask(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
         reader, writer = self._streams or await self._connect()
@@ -103,7 +103,7 @@ class Speaker:
         lines = [
             f"{method} {path} HTTP/{'1.0' if self._manner == 'HTTP/1.0' else '1.1'}",
             "Host: x",
-            f"Authorization: Bearer {self._place.token}",
+            f"Authorization: Bearer {self._address.token}",
             "Content-Type: application/json",
             f"Content-Length: {length}",
         ]
@@ -112,8 +112,8 @@ class Speaker:
         return "\r\n".join([*lines, "\r\n"]).encode()
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        place = self._place
-        self._streams = await asyncio.open_connection(place.host, place.port, ssl=place.tls)
+        address = self._address
+        self._streams = await asyncio.open_connection(address.host, address.port, ssl=address.tls)
         return self._streams
 
     def hang_up(self) -> None:

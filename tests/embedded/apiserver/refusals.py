@@ -43,7 +43,7 @@ def _put(obj: Any, path: str, value: Any) -> None:
         obj[last] = value
 
 
-def told(refused: StatusError | None) -> list[str]:
+def short_causes(refused: StatusError | None) -> list[str]:
     """The causes of a refusal in short, each as `field: reason`."""
     causes = ((refused.details or {}).get("causes") or []) if refused is not None else []
     return sorted({f"{one['field']}: {_SHORT.get(one['reason'], one['reason'])}" for one in causes})

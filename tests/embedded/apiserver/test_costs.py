@@ -51,7 +51,7 @@ def soon() -> Iterator[None]:
     assert taken < SOON * max(before, yardstick())
 
 
-class Asking:
+class RequestSender:
     """Sends requests to a control plane of this thread."""
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -82,14 +82,16 @@ class Asking:
 
 
 @pytest.fixture
-async def ask() -> AsyncIterator[Asking]:
+async def ask() -> AsyncIterator[RequestSender]:
     async with ControlPlane(PlaneConfig()) as plane:
-        yield Asking(plane)
+        yield RequestSender(plane)
 
 
 @pytest.mark.parametrize("nesting", [b"[", b"{a: ", b"- ", b"? ", b"[{"])
 @pytest.mark.parametrize("times", [300, 30_000])
-async def test_deeply_nested_yaml_is_refused(ask: Asking, nesting: bytes, times: int) -> None:
+async def test_deeply_nested_yaml_is_refused(
+    ask: RequestSender, nesting: bytes, times: int
+) -> None:
     code, status = await ask("POST", CMS, nesting * times, "application/yaml")
     assert (code, status["reason"]) == (400, "BadRequest")
 
@@ -104,19 +106,19 @@ async def test_deeply_nested_yaml_is_refused(ask: Asking, nesting: bytes, times:
         b"metadata: {name: !!bool maybe, b: !!timestamp never, c: !!int ''}",
     ],
 )
-async def test_yaml_that_takes_long_to_read_is_refused(ask: Asking, body: bytes) -> None:
+async def test_yaml_that_takes_long_to_read_is_refused(ask: RequestSender, body: bytes) -> None:
     code, _ = await ask("POST", CMS, body, "application/yaml")
     assert code == 400
 
 
-async def test_copies_of_copies_are_refused(ask: Asking) -> None:
+async def test_copies_of_copies_are_refused(ask: RequestSender) -> None:
     await ask("POST", CMS, {"metadata": {"name": "a"}, "data": {"x": "y" * 200}})
     copies = [{"op": "copy", "from": "/data", "path": f"/data/c{n}"} for n in range(24)]
     code, _ = await ask("PATCH", f"{CMS}/a", copies, "application/json-patch+json")
     assert code in (413, 422)
 
 
-async def test_an_object_does_not_become_larger_or_deeper_than_it_may(ask: Asking) -> None:
+async def test_an_object_does_not_become_larger_or_deeper_than_it_may(ask: RequestSender) -> None:
     await ask("POST", CMS, {"metadata": {"name": "a"}})
     merge, codes = "application/merge-patch+json", []
     for number in range(4):
@@ -132,7 +134,7 @@ async def test_an_object_does_not_become_larger_or_deeper_than_it_may(ask: Askin
     assert (await ask("POST", path, {**named, "spec": body}))[0] == 400
 
 
-async def _define(ask: Asking, spec: Any) -> int:
+async def _define(ask: RequestSender, spec: Any) -> int:
     """Define things whose spec has a schema."""
     schema = {"type": "object", "properties": {"spec": spec}}
     version = {
@@ -159,7 +161,7 @@ async def _define(ask: Asking, spec: Any) -> int:
 @pytest.mark.parametrize(
     "pattern", ["^(a+)+$", "^(a|aa)+$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$"]
 )
-async def test_a_pattern_costs_what_its_text_is_long(ask: Asking, pattern: str) -> None:
+async def test_a_pattern_costs_what_its_text_is_long(ask: RequestSender, pattern: str) -> None:
     assert await _define(ask, {"type": "string", "pattern": pattern}) == 201
     thing = {"apiVersion": "ex.com/v1", "kind": "Thing", "metadata": {"name": "t"}}
     body = {**thing, "spec": "a" * 20_000 + "!"}
@@ -170,7 +172,7 @@ async def test_a_pattern_costs_what_its_text_is_long(ask: Asking, pattern: str) 
 @pytest.mark.parametrize("where", ["anyOf", "allOf", "oneOf", "not", "plain"])
 @pytest.mark.parametrize("pattern", ["[", "(?=a)", "a{1,1000}{1,1000}", "\\"])
 async def test_a_broken_pattern_is_refused_wherever_it_stands(
-    ask: Asking, where: str, pattern: str
+    ask: RequestSender, where: str, pattern: str
 ) -> None:
     broken: Any = {"pattern": pattern}
     inner = {"not": broken} if where == "not" else broken if where == "plain" else {where: [broken]}
@@ -274,7 +276,7 @@ def test_what_is_no_selector_is_refused_in_kubernetes_words(text: str, words: st
 
 
 @pytest.mark.parametrize("path", ["*", "", "x", "//", "/%00", "/%ff"])
-async def test_a_path_that_is_none_is_found_nowhere(ask: Asking, path: str) -> None:
+async def test_a_path_that_is_none_is_found_nowhere(ask: RequestSender, path: str) -> None:
     assert (await ask("GET", path, known=False))[0] in (401, 404)
     assert (await ask("GET", path))[0] in (403, 404, 200 if not path.strip("/") else 404)
 
@@ -282,7 +284,7 @@ async def test_a_path_that_is_none_is_found_nowhere(ask: Asking, path: str) -> N
 @pytest.mark.parametrize(
     "kind", ["application/strategic-merge-patch+json", "application/apply-patch+yaml"]
 )
-async def test_lists_of_many_are_merged_in_one_pass(ask: Asking, kind: str) -> None:
+async def test_lists_of_many_are_merged_in_one_pass(ask: RequestSender, kind: str) -> None:
     labels = {"a": "b"}
     pod = {"containers": [{"name": "c", "image": "i"}]}
     spec = {
@@ -332,7 +334,7 @@ async def test_lists_of_many_are_merged_in_one_pass(ask: Asking, kind: str) -> N
 )
 @pytest.mark.parametrize("patching", [False, True])
 async def test_pods_that_are_too_much_are_answered_soon(
-    ask: Asking, spec: Any, patching: bool
+    ask: RequestSender, spec: Any, patching: bool
 ) -> None:
     pods = "/api/v1/namespaces/default/pods"
     if not patching:
@@ -368,7 +370,7 @@ KEYS = [f"k{n}" for n in range(15_000)]
     ],
 )  # fmt: skip
 async def test_what_may_not_be_repeated_is_looked_for_in_one_pass(
-    ask: Asking, path: str, obj: Any
+    ask: RequestSender, path: str, obj: Any
 ) -> None:
     whole = {"metadata": {"name": "x"}, **obj}
     code, _ = await ask("POST", f"/api/v1/namespaces/default/{path}", whole)
@@ -376,7 +378,7 @@ async def test_what_may_not_be_repeated_is_looked_for_in_one_pass(
 
 
 @pytest.mark.parametrize("meta", [[], "text", 5, [{"name": "a"}], None, {}])
-async def test_an_apply_whose_metadata_is_none_is_refused(ask: Asking, meta: Any) -> None:
+async def test_an_apply_whose_metadata_is_none_is_refused(ask: RequestSender, meta: Any) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
     kind = "application/apply-patch+yaml"
     code, status = await ask("PATCH", f"{CMS}/a", body, kind, query="fieldManager=m")
@@ -402,11 +404,11 @@ async def test_an_apply_whose_metadata_is_none_is_refused(ask: Asking, meta: Any
         {"x-kubernetes-validations": ["text"]},
     ],
 )
-async def test_what_is_no_schema_is_refused(ask: Asking, inner: Any) -> None:
+async def test_what_is_no_schema_is_refused(ask: RequestSender, inner: Any) -> None:
     assert await _define(ask, {"type": "object", **inner}) == 400
 
 
-async def test_a_long_answer_as_yaml_is_written_soon(ask: Asking) -> None:
+async def test_a_long_answer_as_yaml_is_written_soon(ask: RequestSender) -> None:
     for number in range(40):
         data = {f"k{n}": "v" for n in range(1000)}
         await ask("POST", CMS, {"metadata": {"name": f"c{number}"}, "data": data})

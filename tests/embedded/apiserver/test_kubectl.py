@@ -12,7 +12,8 @@ import pytest
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.apiserver.http_client import Http
-from tests.kubectl import Kubectl, needs_kubectl, runner
+from tests.kubectl import Kubectl, needs_kubectl, printed_lines, runner
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.whole, needs_kubectl]
 DEPLOYMENT = """
@@ -70,10 +71,16 @@ spec: {size: 9}
 
 
 @pytest.fixture
-def kubectl(server: ApiServer, tmp_path: Path) -> Kubectl:
+def config(server: ApiServer, tmp_path: Path) -> Path:
+    """The kubeconfig of the test's server."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(server.kubeconfig)
+    return path
+
+
+@pytest.fixture
+def kubectl(config: Path, tmp_path: Path) -> Kubectl:
     """Runs kubectl against the test's server."""
-    config = tmp_path / "kubeconfig"
-    config.write_text(server.kubeconfig)
     return runner(config, tmp_path)
 
 
@@ -188,18 +195,18 @@ async def test_rollout_status_follows_a_deployment(kubectl: Kubectl, http: Http)
     assert "successfully rolled out" in (await following).out
 
 
-async def test_watching_shows_changes(kubectl: Kubectl, http: Http) -> None:
-    following = asyncio.create_task(
-        kubectl("get", "configmaps", "--watch", "--request-timeout=3s", "-o", "name", ok=False)
-    )
-    names = []
-    for number in range(10):
-        names.append(f"configmap/watched-{number}")
-        await http.post(
-            "/api/v1/namespaces/default/configmaps", {"metadata": {"name": f"watched-{number}"}}
-        )
-    seen = (await following).out.split()
-    assert [name for name in seen if "watched" in name] == names
+async def test_watching_shows_changes(config: Path, tmp_path: Path, http: Http) -> None:
+    async def create(number: int) -> str:
+        made = {"metadata": {"name": f"watched-{number}", "labels": {"app": "watched"}}}
+        await http.post("/api/v1/namespaces/default/configmaps", made)
+        return f"configmap/watched-{number}"
+
+    first = await create(0)
+    words = ("get", "configmaps", "--selector=app=watched", "--watch", "--output=name")
+    async with asyncio.timeout(PATIENCE), printed_lines(config, tmp_path, *words) as lines:
+        assert await anext(lines) == first  # it has listed, and watches from there
+        for number in range(1, 10):
+            assert await create(number) == await anext(lines)
 
 
 async def test_auth_can_i_answers(kubectl: Kubectl) -> None:
@@ -248,7 +255,7 @@ async def test_server_side_apply_reports_conflicts(kubectl: Kubectl) -> None:
 
 async def test_custom_resources_work_as_soon_as_they_are_defined(kubectl: Kubectl) -> None:
     await kubectl("apply", "-f", "-", stdin=CRD)
-    await kubectl("wait", "--for=condition=Established", "crd/crates.example.com")
+    await kubectl("wait", "--for=condition=Established", "crd/crates.example.com", "--timeout=300s")
     await kubectl("apply", "-f", "-", stdin=CRATE)
     header, row = (await kubectl("get", "cr8")).out.splitlines()
     assert (header.split(), row.split()) == (["NAME", "SIZE"], ["big", "9"])

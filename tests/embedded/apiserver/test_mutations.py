@@ -39,7 +39,7 @@ FOUR_HUNDREDS = range(400, 500)
 UNFORESEEN = b'"message":"Internal error occurred"'
 
 
-class Answer(NamedTuple):
+class Outcome(NamedTuple):
     """What the server says to a request."""
 
     code: int
@@ -54,7 +54,7 @@ class Tally:
     failures: list[str] = field(default_factory=list)
     slowest: float = 0.0
 
-    def note(self, wire: Wire, answer: Answer, seconds: float) -> None:
+    def note(self, wire: Wire, answer: Outcome, seconds: float) -> None:
         """One answer."""
         self.codes[answer.code] += 1
         self.slowest = max(self.slowest, seconds)
@@ -64,7 +64,7 @@ class Tally:
             self.failures.append(f"{answer.code} after {seconds:.2f} s of work: {wire}")
 
 
-async def answer_to(plane: ControlPlane, wire: Wire) -> Answer:
+async def answer_to(plane: ControlPlane, wire: Wire) -> Outcome:
     """An answer, which is read to its end unless it may have none."""
     asked = AsgiRequest(
         wire.method, wire.path, wire.query, wire.headers, wire.body, {"peer": ADMIN}
@@ -74,7 +74,7 @@ async def answer_to(plane: ControlPlane, wire: Wire) -> Answer:
         endless = "watch" in wire.query and reply.status == 200
         while not endless and (chunk := await reply.next_chunk()):
             begun = begun or chunk[:1000]
-        return Answer(reply.status, begun)
+        return Outcome(reply.status, begun)
 
 
 async def tried(seed: int, number: int) -> Tally:

@@ -1,4 +1,4 @@
-"""A cloud on its own for tests: groups, a clock that is moved by hand, and nobody else's nodes."""
+"""A simulated cloud without a cluster: node groups, and a clock that is moved by hand."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ GPUS = SimulatedNodeGroup(
 )
 
 
-class Clock:
-    """Time that is moved by hand."""
+class ManualClock:
+    """A clock that is moved by hand."""
 
     def __init__(self, moment: datetime = START) -> None:
         self.moment = moment
@@ -72,16 +72,16 @@ class Clock:
         self.moment += timedelta(seconds=seconds)
 
 
-class Sky:
-    """A cloud and what makes its instances boot; a data file makes it one that remembers."""
+class SimulatedCloud:
+    """A simulated cloud and the boot of its instances; with a data file it survives a restart."""
 
     def __init__(
         self,
         groups: Sequence[SimulatedNodeGroup] = (WORKERS, GPUS),
         data: Path | None = None,
-        clock: Clock | None = None,
+        clock: ManualClock | None = None,
     ) -> None:
-        self.clock = clock or Clock()
+        self.clock = clock or ManualClock()
         self.database = Database(data)
         store = ApiObjectStore(self.database, CatalogFields(Catalog()))
         self.context = ControllerContext(StoreView(store), self.clock, Random(1))
@@ -92,7 +92,7 @@ class Sky:
         self.cloud.open()
 
     def forward(self, seconds: float = 60.0) -> None:
-        """Let time go by, in steps small enough for whoever waits."""
+        """Move the clock in small steps, and let instances boot."""
         for _ in range(12):
             self.clock.moment += timedelta(seconds=seconds / 12)
             self.settle()
@@ -114,8 +114,8 @@ class Sky:
         return [(one.name, one.state) for one in self.cloud.instances_of(group)]
 
 
-class Served:
-    """A provider asked in this process, over a socket or over TLS."""
+class ServedProvider:
+    """A provider that is called in this process, over a socket or over TLS."""
 
     def __init__(self, provider: Provider, how: str, folder: Path) -> None:
         self._provider = provider

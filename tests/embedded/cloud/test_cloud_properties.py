@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayplan.nodegroups import NodeGroupError, NodeRef, Provider, RefusedError
-from tests.embedded.cloud.clouds import WORKERS, Served, Sky
+from tests.embedded.cloud.clouds import WORKERS, ServedProvider, SimulatedCloud
 
 MOVES = ["increase", "delete", "decrease", "stock-out", "quota", "never-registers", "well", "wait"]
 Move = tuple[str, int]
 moves = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(-1, 6)), max_size=25)
 
 
-async def play(sky: Sky, provider: Provider, move: Move) -> str:
+async def play(simulated: SimulatedCloud, provider: Provider, move: Move) -> str:
     """Make a move; what came of it, in words."""
     name, number = move
     asked: dict[str, Awaitable[None]] = {}
@@ -31,11 +31,11 @@ async def play(sky: Sky, provider: Provider, move: Move) -> str:
         nodes = [NodeRef(f"sim://workers/workers-{n}") for n in range(number, number + 2)]
         asked[name] = provider.delete_nodes("workers", nodes[: 1 + number % 2])
     elif name == "wait":
-        sky.forward(20 * abs(number))
+        simulated.forward(20 * abs(number))
     elif name == "well":
-        sky.clear()
+        simulated.clear()
     else:
-        sky.inject(kind=name)
+        simulated.inject(kind=name)
     for question in asked.values():
         try:
             await question
@@ -48,25 +48,27 @@ async def play(sky: Sky, provider: Provider, move: Move) -> str:
 @given(moves)
 def test_targets_instances_and_bounds_stay_together(plan: list[Move]) -> None:
     async def story() -> None:
-        sky, seen, spent = Sky([WORKERS]), set[str](), 0.0
+        simulated, seen, spent = SimulatedCloud([WORKERS]), set[str](), 0.0
         for move in plan:
-            before = dict(sky.cloud.instances)
-            states = dict(sky.states())
-            await play(sky, sky.provider, move)
-            after = sky.cloud.instances
+            before = dict(simulated.cloud.instances)
+            states = dict(simulated.states())
+            await play(simulated, simulated.provider, move)
+            after = simulated.cloud.instances
             gone = [name for name in before if name not in after]
-            assert await sky.provider.target_size("workers") == len(after) <= WORKERS.maximum
+            assert await simulated.provider.target_size("workers") == len(after) <= WORKERS.maximum
             assert len(after) >= WORKERS.minimum or all(states[n] == "failed" for n in gone)
             assert not (seen & (after.keys() - before.keys()))
             seen |= after.keys()
-            newly_failed = [n for n, state in sky.states() if state == "failed" != states.get(n)]
+            newly_failed = [
+                n for n, state in simulated.states() if state == "failed" != states.get(n)
+            ]
             # What could not be had is not paid, so only then may the sum fall.
-            assert sky.cloud.spent() >= spent - 1e-9 or newly_failed
-            spent = sky.cloud.spent()
-        sky.clear()
-        sky.forward(120)
-        working = [name for name, state in sky.states() if state == "running"]
-        assert sorted(working) == sorted(sky.fleet.machines)
+            assert simulated.cloud.spent() >= spent - 1e-9 or newly_failed
+            spent = simulated.cloud.spent()
+        simulated.clear()
+        simulated.forward(120)
+        working = [name for name, state in simulated.states() if state == "running"]
+        assert sorted(working) == sorted(simulated.fleet.machines)
 
     asyncio.run(story())
 
@@ -75,8 +77,8 @@ def test_targets_instances_and_bounds_stay_together(plan: list[Move]) -> None:
 @given(moves)
 def test_the_wire_changes_nothing(plan: list[Move]) -> None:
     async def story(folder: Path) -> None:
-        near, far = Sky(), Sky()
-        async with Served(far.provider, "socket", folder) as remote:
+        near, far = SimulatedCloud(), SimulatedCloud()
+        async with ServedProvider(far.provider, "socket", folder) as remote:
             for move in plan:
                 assert await play(near, near.provider, move) == await play(far, remote, move)
                 assert await near.provider.instances("workers") == await remote.instances("workers")
@@ -87,30 +89,30 @@ def test_the_wire_changes_nothing(plan: list[Move]) -> None:
 
 
 async def test_a_stocked_out_instance_of_a_group_at_its_minimum_can_be_given_back() -> None:
-    sky = Sky([WORKERS])
-    sky.forward()
-    sky.inject(kind="stock-out")
-    sky.cloud.delete(["workers-1"])
-    sky.cloud.increase("workers", 1)
-    sky.forward()
-    sky.cloud.delete(["workers-2"])
-    assert sky.states() == [("workers-3", "failed")]
-    sky.cloud.delete(["workers-3"])
-    assert sky.cloud.target("workers") == 0
-    sky.clear()
-    sky.cloud.increase("workers", 1)
-    sky.forward()
-    assert sky.states() == [("workers-4", "running")]
+    simulated = SimulatedCloud([WORKERS])
+    simulated.forward()
+    simulated.inject(kind="stock-out")
+    simulated.cloud.delete(["workers-1"])
+    simulated.cloud.increase("workers", 1)
+    simulated.forward()
+    simulated.cloud.delete(["workers-2"])
+    assert simulated.states() == [("workers-3", "failed")]
+    simulated.cloud.delete(["workers-3"])
+    assert simulated.cloud.target("workers") == 0
+    simulated.clear()
+    simulated.cloud.increase("workers", 1)
+    simulated.forward()
+    assert simulated.states() == [("workers-4", "running")]
     with pytest.raises(RefusedError):
-        sky.cloud.delete(["workers-4"])
+        simulated.cloud.delete(["workers-4"])
 
 
 async def test_what_failed_is_the_first_to_go_when_fewer_are_wanted() -> None:
-    sky = Sky([WORKERS])
-    sky.forward()
-    sky.inject(kind="stock-out", zone="zone-a")
-    sky.cloud.increase("workers", 3)
-    sky.forward(10)
-    assert dict(sky.states())["workers-3"] == "failed"
-    sky.cloud.decrease_target("workers", 2)
-    assert [name for name, _ in sky.states()] == ["workers-1", "workers-2", "workers-4"]
+    simulated = SimulatedCloud([WORKERS])
+    simulated.forward()
+    simulated.inject(kind="stock-out", zone="zone-a")
+    simulated.cloud.increase("workers", 3)
+    simulated.forward(10)
+    assert dict(simulated.states())["workers-3"] == "failed"
+    simulated.cloud.decrease_target("workers", 2)
+    assert [name for name, _ in simulated.states()] == ["workers-1", "workers-2", "workers-4"]

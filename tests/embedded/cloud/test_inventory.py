@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bayplan.embedded.apiserver.store.database import Database, StoreError
-from tests.embedded.cloud.clouds import GPUS, WORKERS, Clock, Sky
+from tests.embedded.cloud.clouds import GPUS, WORKERS, ManualClock, SimulatedCloud
 
 
 @pytest.fixture
@@ -17,15 +17,15 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data.db"
 
 
-def again(sky: Sky, data: Path, **options: object) -> Sky:
+def again(simulated: SimulatedCloud, data: Path, **options: object) -> SimulatedCloud:
     """The next run, some hours later."""
-    sky.database.close()
-    clock = Clock(sky.clock.moment + timedelta(hours=2))
-    return Sky(data=data, clock=clock, **options)  # type: ignore[arg-type]
+    simulated.database.close()
+    clock = ManualClock(simulated.clock.moment + timedelta(hours=2))
+    return SimulatedCloud(data=data, clock=clock, **options)  # type: ignore[arg-type]
 
 
 def test_targets_and_failed_instances_are_kept_and_nothing_is_bought_anew(data: Path) -> None:
-    first = Sky(data=data)
+    first = SimulatedCloud(data=data)
     first.forward()
     first.inject(kind="stock-out", group="workers")
     first.cloud.increase("workers", 2)
@@ -42,7 +42,7 @@ def test_targets_and_failed_instances_are_kept_and_nothing_is_bought_anew(data: 
 
 def test_a_group_that_was_emptied_stays_empty(data: Path) -> None:
     roomy = msgspec.structs.replace(WORKERS, minimum=0)
-    first = Sky([roomy], data)
+    first = SimulatedCloud([roomy], data)
     first.cloud.delete(["workers-1", "workers-2"])
     second = again(first, data, groups=[roomy])
     assert second.states() == []
@@ -50,7 +50,7 @@ def test_a_group_that_was_emptied_stays_empty(data: Path) -> None:
 
 
 def test_what_was_still_booting_boots_in_the_next_run(data: Path) -> None:
-    first = Sky(data=data)
+    first = SimulatedCloud(data=data)
     assert {state for _, state in first.states()} == {"creating"}
     second = again(first, data)
     second.settle()
@@ -58,7 +58,7 @@ def test_what_was_still_booting_boots_in_the_next_run(data: Path) -> None:
 
 
 def test_what_was_spent_is_kept_and_goes_on(data: Path) -> None:
-    first = Sky(data=data)
+    first = SimulatedCloud(data=data)
     first.forward(3600)
     first.cloud.delete(["workers-1"])
     first.forward(3600)
@@ -68,7 +68,7 @@ def test_what_was_spent_is_kept_and_goes_on(data: Path) -> None:
 
 
 def test_a_group_that_the_file_no_longer_has_is_gone_but_was_paid(data: Path) -> None:
-    first = Sky(data=data)
+    first = SimulatedCloud(data=data)
     first.forward(3600)
     second = again(first, data, groups=[GPUS])
     assert second.cloud.instances == {}
@@ -76,7 +76,7 @@ def test_a_group_that_the_file_no_longer_has_is_gone_but_was_paid(data: Path) ->
 
 
 def test_a_new_group_starts_as_its_file_says(data: Path) -> None:
-    second = again(Sky([GPUS], data), data, groups=[GPUS, WORKERS])
+    second = again(SimulatedCloud([GPUS], data), data, groups=[GPUS, WORKERS])
     assert second.cloud.target("workers") == 2
 
 
@@ -85,4 +85,4 @@ def test_an_account_that_cannot_be_read_is_an_error(data: Path) -> None:
     database.put_meta("note/cloud/", b"{}")
     database.close()
     with pytest.raises(StoreError, match="the records of the simulated cloud cannot be read"):
-        Sky(data=data)
+        SimulatedCloud(data=data)

@@ -30,23 +30,23 @@ from bayplan.nodegroups import (
     UnimplementedError,
 )
 from tests.builders import make_pod
-from tests.embedded.cloud.clouds import DISK, FILES, Served, Sky
+from tests.embedded.cloud.clouds import DISK, FILES, ServedProvider, SimulatedCloud
 
 HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def sky() -> Sky:
-    made = Sky()
+def simulated() -> SimulatedCloud:
+    made = SimulatedCloud()
     made.forward()
     return made
 
 
 @pytest.fixture(params=["in process", "socket", "tls"])
 async def provider(
-    request: pytest.FixtureRequest, sky: Sky, tmp_path: Path
+    request: pytest.FixtureRequest, simulated: SimulatedCloud, tmp_path: Path
 ) -> AsyncIterator[Provider]:
-    async with Served(sky.provider, request.param, tmp_path) as served:
+    async with ServedProvider(simulated.provider, request.param, tmp_path) as served:
         yield served
 
 
@@ -73,23 +73,25 @@ async def test_a_node_belongs_to_the_group_that_its_instance_is_of(provider: Pro
         assert await provider.group_for_node(NodeRef(other, "workers-1")) is None
 
 
-async def test_what_is_bought_is_creating_and_then_runs(provider: Provider, sky: Sky) -> None:
+async def test_what_is_bought_is_creating_and_then_runs(
+    provider: Provider, simulated: SimulatedCloud
+) -> None:
     await provider.increase("workers", 2)
     assert await provider.target_size("workers") == 4
     assert await provider.instances("workers") == [
         running("workers-1"), running("workers-2"), creating("workers-3"), creating("workers-4"),
     ]  # fmt: skip
-    sky.forward()
+    simulated.forward()
     assert (await provider.instances("workers"))[-1] == running("workers-4")
-    assert sorted(sky.fleet.machines) == ["workers-1", "workers-2", "workers-3", "workers-4"]
+    assert sorted(simulated.fleet.machines) == ["workers-1", "workers-2", "workers-3", "workers-4"]
 
 
 async def test_an_instance_without_stock_says_why_and_can_be_given_back(
-    provider: Provider, sky: Sky
+    provider: Provider, simulated: SimulatedCloud
 ) -> None:
-    sky.inject(kind="stock-out", group="workers")
+    simulated.inject(kind="stock-out", group="workers")
     await provider.increase("workers", 1)
-    sky.forward()
+    simulated.forward()
     failed = (await provider.instances("workers"))[-1]
     why = InstanceError(ErrorClass.OUT_OF_RESOURCES, "OUT_OF_STOCK", "no large left in zone-a")
     assert failed == Instance("sim://workers/workers-3", InstanceState.CREATING, why)
@@ -97,7 +99,9 @@ async def test_an_instance_without_stock_says_why_and_can_be_given_back(
     assert await provider.target_size("workers") == 2
 
 
-async def test_nodes_are_given_back_all_or_none(provider: Provider, sky: Sky) -> None:
+async def test_nodes_are_given_back_all_or_none(
+    provider: Provider, simulated: SimulatedCloud
+) -> None:
     both = [NodeRef(f"sim://workers/workers-{number}") for number in (1, 2)]
     with pytest.raises(RefusedError, match="0 would be below its minimum 1"):
         await provider.delete_nodes("workers", both)
@@ -108,8 +112,8 @@ async def test_nodes_are_given_back_all_or_none(provider: Provider, sky: Sky) ->
     assert await provider.target_size("workers") == 2
     await provider.delete_nodes("workers", [both[0], both[0]])
     assert await provider.instances("workers") == [running("workers-2")]
-    sky.settle()
-    assert list(sky.fleet.machines) == ["workers-2"]
+    simulated.settle()
+    assert list(simulated.fleet.machines) == ["workers-2"]
 
 
 async def test_an_instance_is_meant_only_by_its_whole_id(provider: Provider) -> None:
@@ -137,11 +141,11 @@ async def test_sizes_change_by_more_than_nothing(provider: Provider, count: int)
 
 
 async def test_a_group_keeps_to_its_maximum_and_the_account_to_its_quota(
-    provider: Provider, sky: Sky
+    provider: Provider, simulated: SimulatedCloud
 ) -> None:
     with pytest.raises(RefusedError, match="6 is above its maximum 5"):
         await provider.increase("workers", 4)
-    sky.inject(kind="quota", group="workers")
+    simulated.inject(kind="quota", group="workers")
     with pytest.raises(QuotaExceededError, match="workers"):
         await provider.increase("workers", 1)
     assert await provider.target_size("workers") == 2
@@ -163,10 +167,10 @@ async def test_a_group_that_is_not_there_is_not_found(provider: Provider) -> Non
 
 
 async def test_a_template_is_a_ready_node_with_the_limits_of_its_drivers(
-    provider: Provider, sky: Sky
+    provider: Provider, simulated: SimulatedCloud
 ) -> None:
     found = await provider.template("workers")
-    assert found == await sky.provider.template("workers")
+    assert found == await simulated.provider.template("workers")
     node = found.node
     assert node.metadata.labels["topology.disk.example.com/zone"] == "zone-a"
     assert node.metadata.labels["team"] == "shop"

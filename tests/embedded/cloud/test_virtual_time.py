@@ -8,14 +8,14 @@ from bayplan.embedded.control.view import NODES
 from bayplan.kube.codec import KINDS, decode_as
 from bayplan.kube.nodes import Node
 from bayplan.nodegroups import NodeRef
-from tests.embedded.simulation.worlds import world
+from tests.embedded.simulation.virtual_clusters import virtual_cluster
 
 pytestmark = pytest.mark.whole
 
 
 @pytest.mark.virtual
 async def test_a_provider_in_process_buys_and_gives_back_in_virtual_time() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         provider = w.simulation.provider
         await provider.increase("workers", 1)
         await w.forward(60)

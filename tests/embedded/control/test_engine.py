@@ -15,7 +15,7 @@ from bayplan.embedded.control.engine import DelayingQueue, Engine
 from bayplan.embedded.control.sink import ActionSink
 from bayplan.embedded.control.view import CONFIG_MAPS
 from tests.embedded.apiserver.backends import new_backend
-from tests.embedded.simulation.worlds import World, world
+from tests.embedded.simulation.virtual_clusters import VirtualCluster, virtual_cluster
 
 pytestmark = pytest.mark.whole
 
@@ -50,7 +50,7 @@ class Scripted(Controller[str]):
     name = "scripted"
     storages = (CONFIG_MAPS,)
 
-    def __init__(self, w: World, plans: list[Plan | Exception]) -> None:
+    def __init__(self, w: VirtualCluster, plans: list[Plan | Exception]) -> None:
         self._now = w.simulation.now
         self._start = self._now()
         self._plans = plans
@@ -68,7 +68,7 @@ class Scripted(Controller[str]):
 
 
 async def test_a_key_is_asked_again_when_it_said_so() -> None:
-    async with world(EMPTY, settle=0) as w:
+    async with virtual_cluster(EMPTY, settle=0) as w:
         scripted = Scripted(w, [[RequeueAfter(5)], [RequeueAfter(10)]])
         w.simulation.engine.add(scripted)
         w.simulation.engine.enqueue(scripted, "a")
@@ -77,7 +77,7 @@ async def test_a_key_is_asked_again_when_it_said_so() -> None:
 
 
 async def test_an_answer_without_a_time_forgets_the_time_before() -> None:
-    async with world(EMPTY, settle=0) as w:
+    async with virtual_cluster(EMPTY, settle=0) as w:
         scripted = Scripted(w, [[RequeueAfter(5)], []])
         w.simulation.engine.add(scripted)
         w.simulation.engine.enqueue(scripted, "a")
@@ -90,7 +90,7 @@ async def test_an_answer_without_a_time_forgets_the_time_before() -> None:
 async def test_what_fails_is_tried_again_with_growing_pauses(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with world(EMPTY, settle=0) as w:
+    async with virtual_cluster(EMPTY, settle=0) as w:
         scripted = Scripted(w, [ValueError("no"), ValueError("no"), ValueError("no")])
         w.simulation.engine.add(scripted)
         w.simulation.engine.enqueue(scripted, "a")
@@ -121,7 +121,7 @@ async def test_what_has_failed_for_days_is_still_tried_every_five_minutes() -> N
 
 
 async def test_a_refused_write_is_tried_again_and_stops_nobody() -> None:
-    async with world(EMPTY, settle=0) as w:
+    async with virtual_cluster(EMPTY, settle=0) as w:
         bad = Create("pods", {"metadata": {"name": "p", "namespace": "default"}, "spec": {}})
         meta = {"name": "fine", "namespace": "default"}
         scripted = Scripted(w, [[bad], [Create(CONFIG_MAPS, {"metadata": meta})]])
@@ -133,6 +133,6 @@ async def test_a_refused_write_is_tried_again_and_stops_nobody() -> None:
 
 
 async def test_a_stopped_engine_returns() -> None:
-    async with world(EMPTY, settle=0) as w:
+    async with virtual_cluster(EMPTY, settle=0) as w:
         w.simulation.engine.stop()
         await w.simulation.run()

@@ -17,7 +17,14 @@ from bayplan.embedded.control.view import ATTACHMENTS, CSI_NODES, NODES
 from bayplan.embedded.simulation.clusterfile.faults import Targets
 from bayplan.embedded.simulation.schedule import CONTROL, FaultControl
 from bayplan.nodegroups import NodeGroupError, QuotaExceededError
-from tests.embedded.simulation.worlds import CLUSTER, DRIVER, World, claim, pod, world
+from tests.embedded.simulation.virtual_clusters import (
+    CLUSTER,
+    DRIVER,
+    VirtualCluster,
+    claim,
+    pod,
+    virtual_cluster,
+)
 
 pytestmark = pytest.mark.whole
 
@@ -33,7 +40,7 @@ def test_every_kind_of_fault_is_tested_here() -> None:
 
 
 async def test_stock_out_leaves_a_failed_instance_until_it_is_given_back() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="stock-out", group="workers")
         failed = w.simulation.cloud.increase("workers", 1)[0]
         await w.forward(120)
@@ -47,7 +54,7 @@ async def test_stock_out_leaves_a_failed_instance_until_it_is_given_back() -> No
 
 
 async def test_quota_refuses_at_once_and_allows_afterwards() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="quota", group="workers")
         with pytest.raises(QuotaExceededError, match="workers"):
             w.simulation.cloud.increase("workers", 1)
@@ -57,7 +64,7 @@ async def test_quota_refuses_at_once_and_allows_afterwards() -> None:
 
 
 async def test_an_instance_that_never_registers_can_be_replaced() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="never-registers")
         lost = w.simulation.cloud.increase("workers", 1)[0]
         await w.forward(3600)
@@ -71,7 +78,7 @@ async def test_an_instance_that_never_registers_can_be_replaced() -> None:
 
 
 async def test_a_slow_start_takes_longer_and_then_works() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="slow-start", group="workers", delay=600.0)
         slow = w.simulation.cloud.increase("workers", 1)[0]
         w.clear()
@@ -84,7 +91,7 @@ async def test_a_slow_start_takes_longer_and_then_works() -> None:
 
 
 async def test_a_dead_node_is_unreachable_its_pods_are_evicted_and_it_comes_back() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(pod("p"))
         await w.bind("p", "workers-1")
         await w.forward(10)
@@ -110,7 +117,7 @@ async def test_a_dead_node_is_unreachable_its_pods_are_evicted_and_it_comes_back
 
 
 async def test_a_short_death_evicts_nobody() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(pod("p"))
         await w.bind("p", "workers-1")
         await w.forward(10)
@@ -124,7 +131,7 @@ async def test_a_short_death_evicts_nobody() -> None:
 
 
 async def test_a_flapping_node_goes_and_comes_until_the_fault_is_over() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="node-flaps", node="workers-1", period=200.0)
         seen = []
         for _ in range(8):
@@ -140,7 +147,7 @@ async def test_a_flapping_node_goes_and_comes_until_the_fault_is_over() -> None:
 
 
 async def test_a_node_without_its_driver_gets_it_when_the_fault_is_over() -> None:
-    async with world(settle=0) as w:
+    async with virtual_cluster(settle=0) as w:
         w.inject(kind="no-driver", driver=DRIVER, node="workers-1")
         await w.forward(600)
         assert not w.get(CSI_NODES, "workers-1")["spec"]["drivers"]
@@ -151,7 +158,7 @@ async def test_a_node_without_its_driver_gets_it_when_the_fault_is_over() -> Non
 
 
 async def test_failing_to_provision_leaves_the_claim_pending_until_it_works() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="provision-fails", driver=DRIVER)
         await w.create(claim("c", "at-once"))
         await w.forward(100)
@@ -163,7 +170,7 @@ async def test_failing_to_provision_leaves_the_claim_pending_until_it_works() ->
 
 
 async def test_failing_to_attach_keeps_the_pod_waiting_until_it_works() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="attach-fails", node="workers-1")
         await _bound(w, "p", "c")
         await w.forward(100)
@@ -175,7 +182,7 @@ async def test_failing_to_attach_keeps_the_pod_waiting_until_it_works() -> None:
 
 
 async def test_a_detach_that_sticks_keeps_the_volume_until_it_works() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await _bound(w, "p", "c")
         await w.forward(60)
         w.inject(kind="detach-sticks", driver=DRIVER)
@@ -196,7 +203,7 @@ faults:
   - {kind: node-dies, node: workers-1, at: 5m, for: 5m}
 """
     )
-    async with world(text) as w:
+    async with virtual_cluster(text) as w:
         await w.forward(3 * 60)
         assert w.ready("workers-1") == "True"
         await w.forward(4 * 60)
@@ -211,7 +218,7 @@ def control(**data: str) -> dict[str, Any]:
 
 
 async def test_faults_can_be_injected_by_a_config_map() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(control(one="{kind: node-dies, node: workers-1}"))
         await w.forward(60)
         assert w.ready("workers-1") == "Unknown"
@@ -223,7 +230,7 @@ async def test_faults_can_be_injected_by_a_config_map() -> None:
 
 
 async def test_a_fault_that_could_do_nothing_is_refused_when_it_is_written() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         with pytest.raises(StatusError) as refused:
             await w.create(
                 control(bad="{kind: no-such-thing}", typo="{kind: node-dies, node: worker-1}")
@@ -236,7 +243,7 @@ async def test_a_fault_that_could_do_nothing_is_refused_when_it_is_written() -> 
 
 
 async def test_a_node_whose_number_is_above_its_groups_maximum_can_be_struck() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         for _ in range(4):
             w.simulation.cloud.increase("workers", 1)
             w.simulation.cloud.delete([w.simulation.cloud.instances_of("workers")[0].name])
@@ -248,7 +255,7 @@ async def test_a_node_whose_number_is_above_its_groups_maximum_can_be_struck() -
 
 
 async def test_a_fault_that_another_cluster_file_left_behind_is_reported() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(control(one="{kind: node-dies, node: workers-1}"))
         plan = FaultControl(w.simulation.context, Targets.of([], [])).decide(CONTROL)
         assert [(one.reason, one.message[:9]) for one in plan if isinstance(one, RecordEvent)] == [
@@ -267,7 +274,7 @@ def test_a_fault_concerns_those_whom_it_names() -> None:
 
 
 async def test_a_group_keeps_to_its_bounds() -> None:
-    async with world(CLUSTER.replace("max: 5", "max: 3\n    min: 1")) as w:
+    async with virtual_cluster(CLUSTER.replace("max: 5", "max: 3\n    min: 1")) as w:
         cloud = w.simulation.cloud
         with pytest.raises(NodeGroupError, match="maximum 3"):
             cloud.increase("workers", 2)
@@ -281,7 +288,7 @@ async def test_a_group_keeps_to_its_bounds() -> None:
 
 
 async def test_instances_cost_what_their_type_costs() -> None:
-    async with world(settle=0) as w:
+    async with virtual_cluster(settle=0) as w:
         await w.forward(2 * 3600)
         assert w.simulation.cloud.spent() == pytest.approx(2 * 2 * 0.5)
         w.simulation.cloud.delete(["workers-1"])
@@ -290,7 +297,7 @@ async def test_instances_cost_what_their_type_costs() -> None:
 
 
 async def test_what_is_still_being_made_can_be_cancelled() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         cloud = w.simulation.cloud
         cloud.increase("workers", 2)
         cloud.decrease_target("workers", 1)
@@ -303,7 +310,7 @@ async def test_what_is_still_being_made_can_be_cancelled() -> None:
         ]  # fmt: skip
 
 
-async def _bound(w: World, name: str, claim_name: str) -> None:
+async def _bound(w: VirtualCluster, name: str, claim_name: str) -> None:
     await w.create(claim(claim_name), pod(name, claims=(claim_name,)))
     await w.bind(name, "workers-1")
 
@@ -312,7 +319,7 @@ async def test_a_groups_template_is_what_its_nodes_become() -> None:
     own_topology = f"csiDrivers:\n  - name: {DRIVER}\n    topologyKey: disk/zone"
     text = CLUSTER.replace("count: 2", "count: 1")
     text = text.replace(f"csiDrivers:\n  - name: {DRIVER}", own_topology)
-    async with world(text) as w:
+    async with virtual_cluster(text) as w:
         simulation = w.simulation
         group = simulation.cloud.group("workers")
         wanted = template(group, simulation.spec.drivers, "workers-1")

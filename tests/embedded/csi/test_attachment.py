@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bayplan.embedded.control.view import ATTACHMENTS
-from tests.embedded.simulation.worlds import CLUSTER, claim, pod, world
+from tests.embedded.simulation.virtual_clusters import CLUSTER, claim, pod, virtual_cluster
 
 pytestmark = pytest.mark.whole
 
 
 async def test_a_machine_over_its_real_limit_fails_to_attach_and_recovers() -> None:
     text = CLUSTER.replace("limit: 8", "limit: 20\n        realLimit: 3")
-    async with world(text) as w:
+    async with virtual_cluster(text) as w:
         for number in range(4):
             await w.create(claim(f"c{number}"), pod(f"p{number}", claims=(f"c{number}",)))
             await w.bind(f"p{number}", "workers-1")
@@ -29,7 +29,7 @@ async def test_a_machine_over_its_real_limit_fails_to_attach_and_recovers() -> N
 
 async def test_a_volume_moves_only_when_its_first_node_has_let_it_go() -> None:
     # One zone, so that the volume may be used on both nodes.
-    async with world(CLUSTER.replace("zones: [zone-a, zone-b]", "zones: [zone-a]")) as w:
+    async with virtual_cluster(CLUSTER.replace("zones: [zone-a, zone-b]", "zones: [zone-a]")) as w:
         await w.create(claim("c"), pod("one", claims=("c",)))
         await w.bind("one", "workers-1")
         await w.forward(30)

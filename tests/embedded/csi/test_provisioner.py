@@ -8,13 +8,13 @@ import pytest
 
 from bayplan.embedded.control.view import CLAIMS, VOLUMES
 from tests.embedded.csi.volumes import volume_by_hand
-from tests.embedded.simulation.worlds import CLUSTER, claim, pod, world
+from tests.embedded.simulation.virtual_clusters import CLUSTER, claim, pod, virtual_cluster
 
 pytestmark = pytest.mark.whole
 
 
 async def test_a_claim_waits_until_its_pod_is_bound_by_hand() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(claim("data"), pod("p", claims=("data",)))
         await w.forward(60)
         assert w.claim_phase("data") == "Pending"
@@ -26,7 +26,7 @@ async def test_a_claim_waits_until_its_pod_is_bound_by_hand() -> None:
 
 
 async def test_a_waiting_claim_is_provisioned_where_the_scheduler_chose() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(claim("data"))
         await w.forward(10)
 
@@ -46,7 +46,7 @@ async def test_a_waiting_claim_is_provisioned_where_the_scheduler_chose() -> Non
 
 
 async def test_an_immediate_claim_is_bound_without_a_pod() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(claim("data", "at-once"))
         await w.forward(10)
         assert w.claim_phase("data") == "Bound"
@@ -54,7 +54,7 @@ async def test_an_immediate_claim_is_bound_without_a_pod() -> None:
 
 async def test_a_choice_of_a_node_without_the_driver_is_taken_back() -> None:
     text = CLUSTER + "  - {name: bare, instanceType: large, count: 1}\n"
-    async with world(text) as w:
+    async with virtual_cluster(text) as w:
         await w.create(claim("data"))
 
         def select(obj: Any) -> Any:
@@ -78,7 +78,7 @@ _BY_HAND = {
 
 
 async def test_a_claim_of_no_driver_takes_the_smallest_volume_that_suits_it() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(
             volume_by_hand("big", "5Gi"),
             volume_by_hand("small", "500Mi"),
@@ -93,7 +93,7 @@ async def test_a_claim_of_no_driver_takes_the_smallest_volume_that_suits_it() ->
 
 
 async def test_two_claims_never_share_a_volume_and_one_that_comes_later_serves_the_other() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(volume_by_hand("one"), claim("a", "by-hand"), claim("b", "by-hand"))
         await w.forward(5)
         assert sorted(w.claim_phase(name) for name in "ab") == ["Bound", "Pending"]
@@ -103,7 +103,7 @@ async def test_two_claims_never_share_a_volume_and_one_that_comes_later_serves_t
 
 
 async def test_a_waiting_claim_takes_a_volume_that_its_pods_node_can_use() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(
             _BY_HAND, volume_by_hand("a", zone="zone-a"), volume_by_hand("b", "2Gi", zone="zone-b")
         )
@@ -117,7 +117,7 @@ async def test_a_waiting_claim_takes_a_volume_that_its_pods_node_can_use() -> No
 
 
 async def test_a_volume_that_a_scheduler_reserved_is_the_claims() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         reserved = {"namespace": "default", "name": "c", "kind": "PersistentVolumeClaim"}
         await w.create(_BY_HAND, claim("c", "by-hand"), volume_by_hand("v", claimRef=reserved))
         await w.forward(5)

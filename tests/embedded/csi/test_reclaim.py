@@ -6,13 +6,13 @@ import pytest
 
 from bayplan.embedded.control.view import ATTACHMENTS, CLAIMS, VOLUMES
 from tests.embedded.csi.volumes import volume_by_hand
-from tests.embedded.simulation.worlds import claim, pod, world
+from tests.embedded.simulation.virtual_clusters import claim, pod, virtual_cluster
 
 pytestmark = pytest.mark.whole
 
 
 async def test_a_deleted_claim_takes_its_volume_along_once_it_is_detached() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(claim("c"), pod("p", claims=("c",)))
         await w.bind("p", "workers-1")
         await w.forward(30)
@@ -25,7 +25,7 @@ async def test_a_deleted_claim_takes_its_volume_along_once_it_is_detached() -> N
 
 
 async def test_a_deleted_claim_stays_while_a_pod_on_a_node_uses_it() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(claim("c"), pod("p", claims=("c",)))
         await w.bind("p", "workers-1")
         await w.forward(30)
@@ -40,7 +40,7 @@ async def test_a_deleted_claim_stays_while_a_pod_on_a_node_uses_it() -> None:
 
 
 async def test_a_deleted_claim_that_no_pod_uses_goes_at_once() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(claim("c"), pod("p", claims=("c",)))
         await w.delete(CLAIMS, "c")
         await w.forward(1)
@@ -48,7 +48,7 @@ async def test_a_deleted_claim_that_no_pod_uses_goes_at_once() -> None:
 
 
 async def test_a_deleted_volume_stays_while_it_is_bound() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(claim("c"), pod("p", claims=("c",)))
         await w.bind("p", "workers-1")
         await w.forward(30)
@@ -63,7 +63,7 @@ async def test_a_deleted_volume_stays_while_it_is_bound() -> None:
 
 
 async def test_a_retained_volume_is_released_and_serves_nobody_else() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(volume_by_hand("v"), claim("a", "by-hand"))
         await w.forward(5)
         await w.delete(CLAIMS, "a")

@@ -8,13 +8,13 @@ import pytest
 
 from bayplan.embedded.control.view import LEASES
 from bayplan.embedded.nodes.health import LeaseRenewal
-from tests.embedded.simulation.worlds import world
+from tests.embedded.simulation.virtual_clusters import virtual_cluster
 
 pytestmark = pytest.mark.whole
 
 
 async def test_leases_are_fresh_when_asked_for() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.forward(1000)
         await w.simulation.refresh_leases()
         renewed = w.get(LEASES, "workers-1", "kube-node-lease")["spec"]["renewTime"]
@@ -23,7 +23,7 @@ async def test_leases_are_fresh_when_asked_for() -> None:
 
 
 async def test_on_the_wall_clock_leases_are_renewed_every_ten_seconds() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         leases = LeaseRenewal(w.simulation.context, w.simulation.fleet, periodically=True)
         w.simulation.engine.add(leases)
         for tenth in leases.first():
@@ -36,7 +36,7 @@ async def test_on_the_wall_clock_leases_are_renewed_every_ten_seconds() -> None:
 
 
 async def test_a_dead_node_renews_no_lease() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         w.inject(kind="node-dies", node="workers-1")
         await w.forward(1)
         before = w.get(LEASES, "workers-1", "kube-node-lease")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR, STOPS_IN
-from tests.embedded.simulation.worlds import CLUSTER, pod, world
+from tests.embedded.simulation.virtual_clusters import CLUSTER, pod, virtual_cluster
 
 pytestmark = pytest.mark.whole
 ONE_NODE = CLUSTER.replace("count: 2", "count: 1")
 
 
 async def test_a_bound_pod_is_created_and_then_runs() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(pod("p"))
         await w.bind("p", "workers-1")
         await w.forward(0.1)
@@ -24,7 +24,7 @@ async def test_a_bound_pod_is_created_and_then_runs() -> None:
 
 
 async def test_a_pod_that_may_end_does_so_after_its_annotated_time() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         notes = {RUNS_FOR: "10m"}
         await w.create(pod("p", restartPolicy="Never", annotations=notes))
         await w.create(pod("q", restartPolicy="Never", annotations={**notes, EXIT_CODE: "3"}))
@@ -40,7 +40,7 @@ async def test_a_pod_that_may_end_does_so_after_its_annotated_time() -> None:
 
 
 async def test_a_deleted_pod_gets_its_grace_period_and_no_more() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         slow = {STOPS_IN: "1h"}
         await w.create(pod("p", terminationGracePeriodSeconds=20, annotations=slow))
         await w.bind("p", "workers-1")
@@ -53,7 +53,7 @@ async def test_a_deleted_pod_gets_its_grace_period_and_no_more() -> None:
 
 
 async def test_a_pod_that_does_not_fit_is_refused_by_the_kubelet() -> None:
-    async with world(ONE_NODE) as w:
+    async with virtual_cluster(ONE_NODE) as w:
         big = {"requests": {"cpu": "5"}}
         container = [{"name": "c", "image": "i", "resources": big}]
         for name in ("p", "q"):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bayplan.embedded.control.view import NODES
-from tests.embedded.simulation.worlds import world
+from tests.embedded.simulation.virtual_clusters import virtual_cluster
 
 pytestmark = pytest.mark.whole
 
 
 async def test_nodes_register_not_ready_and_become_ready() -> None:
-    async with world(settle=0) as w:
+    async with virtual_cluster(settle=0) as w:
         while w.get(NODES, "workers-1") is None:
             await w.forward(0.5)
         assert w.ready("workers-1") == "False"
@@ -22,7 +22,7 @@ async def test_nodes_register_not_ready_and_become_ready() -> None:
 
 
 async def test_a_node_has_what_its_instance_type_says() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         node = w.get(NODES, "workers-1")
         assert node["status"]["capacity"]["cpu"] == "8"
         assert node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "zone-a"

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from bayplan.embedded.control.view import NODES
-from tests.embedded.simulation.worlds import pod, world
+from tests.embedded.simulation.virtual_clusters import pod, virtual_cluster
 
 pytestmark = pytest.mark.whole
 
 
 async def test_a_cordoned_node_is_tainted_and_an_uncordoned_one_is_not() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.edit(NODES, "workers-1", lambda obj: _cordon(obj, True))
         await w.forward(1)
         assert ("unschedulable", "NoSchedule") in w.taints("workers-1")
@@ -24,7 +24,7 @@ async def test_a_cordoned_node_is_tainted_and_an_uncordoned_one_is_not() -> None
 
 async def test_a_no_execute_taint_evicts_those_who_do_not_tolerate_it() -> None:
     tolerated = {"key": "maintenance", "operator": "Exists", "effect": "NoExecute"}
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(
             pod("leaves"),
             pod("stays", tolerations=[tolerated]),
@@ -50,7 +50,7 @@ async def test_a_no_execute_taint_evicts_those_who_do_not_tolerate_it() -> None:
 
 
 async def test_pods_of_a_node_that_is_gone_are_deleted() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(pod("p"))
         await w.bind("p", "workers-1")
         await w.forward(10)

@@ -10,7 +10,13 @@ import pytest
 from bayplan.embedded.apiserver.errors import StatusError
 from bayplan.embedded.apiserver.store.entry import ObjectKey
 from bayplan.embedded.control.controller import Update
-from tests.embedded.simulation.worlds import World, claim, pod, workload, world
+from tests.embedded.simulation.virtual_clusters import (
+    VirtualCluster,
+    claim,
+    pod,
+    virtual_cluster,
+    workload,
+)
 
 pytestmark = pytest.mark.whole
 
@@ -75,7 +81,7 @@ ODD: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("what", ODD)
 async def test_the_cluster_goes_on(what: str) -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         with contextlib.suppress(StatusError):  # it may be refused, too
             await w.create(ODD[what])
         await w.forward(120)
@@ -84,7 +90,7 @@ async def test_the_cluster_goes_on(what: str) -> None:
 
 
 async def test_a_status_that_somebody_emptied_is_written_anew() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(pod("p"))
         await w.bind("p", "workers-1")
         await w.forward(30)
@@ -94,7 +100,7 @@ async def test_a_status_that_somebody_emptied_is_written_anew() -> None:
         assert w.pod("p").phase == "Running"
 
 
-async def _empty_status(w: World, storage: str, name: str) -> None:
+async def _empty_status(w: VirtualCluster, storage: str, name: str) -> None:
     def emptied(obj: Any) -> Any:
         obj["status"] = {"conditions": None}
         return obj
@@ -102,7 +108,7 @@ async def _empty_status(w: World, storage: str, name: str) -> None:
     await w.simulation.sink.apply(Update(ObjectKey(storage, "default", name), emptied, "status"))
 
 
-async def _goes_on(w: World) -> None:
+async def _goes_on(w: VirtualCluster) -> None:
     await w.create(pod("after"))
     if not w.pod("after").node:
         await w.bind("after", "workers-2")

@@ -23,7 +23,14 @@ from bayplan.embedded.control.view import (
 )
 from bayplan.lab import run_virtually
 from bayplan.nodegroups import NodeGroupError
-from tests.embedded.simulation.worlds import CLUSTER, World, claim, pod, workload, world
+from tests.embedded.simulation.virtual_clusters import (
+    CLUSTER,
+    VirtualCluster,
+    claim,
+    pod,
+    virtual_cluster,
+    workload,
+)
 
 pytestmark = pytest.mark.whole
 
@@ -45,7 +52,7 @@ moves = st.lists(
 @given(moves)
 def test_a_deployment_ends_with_the_wanted_pods_of_the_newest_template(steps: list[Move]) -> None:
     async def story() -> None:
-        async with world(placing=True) as w:
+        async with virtual_cluster(placing=True) as w:
             await w.create(workload("Deployment", "web", replicas=3))
             for move, number in steps:
                 await _disturb(w, DEPLOYMENTS, "web", move, number)
@@ -67,7 +74,7 @@ def test_a_stateful_set_ends_with_the_first_numbers_each_with_its_claim(
     steps: list[Move], policy: str
 ) -> None:
     async def story() -> None:
-        async with world(placing=True) as w:
+        async with virtual_cluster(placing=True) as w:
             template = {"metadata": {"name": "data"}, "spec": claim("x")["spec"]}
             await w.create(
                 workload(
@@ -96,7 +103,7 @@ def test_a_job_completes_however_many_of_its_pods_are_killed(
     completions: int, parallelism: int, kills: list[int]
 ) -> None:
     async def story() -> None:
-        async with world(placing=True) as w:
+        async with virtual_cluster(placing=True) as w:
             spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
             sizes = {"completions": completions, "parallelism": parallelism}
             await w.create(workload("Job", "sum", template=spec, **sizes))
@@ -121,7 +128,7 @@ def test_no_machine_ever_attaches_more_than_it_can_and_all_are_let_go_in_the_end
     placements: list[tuple[int, int]], troubles: list[tuple[Any, int]]
 ) -> None:
     async def story() -> None:
-        async with world(LIMITED) as w:
+        async with virtual_cluster(LIMITED) as w:
             for number, (kind, wait) in enumerate(troubles):
                 w.simulation.faults.inject(f"trouble-{number}", Fault(kind=kind))
                 await w.forward(wait)
@@ -149,7 +156,7 @@ def test_no_machine_ever_attaches_more_than_it_can_and_all_are_let_go_in_the_end
 @given(st.lists(st.tuples(st.sampled_from(["buy", "give", "less", "wait"]), st.integers(0, 6))))
 def test_a_group_has_what_it_is_meant_to_have(steps: list[Move]) -> None:
     async def story() -> None:
-        async with world(CLUSTER.replace("max: 5", "max: 5\n    min: 1"), settle=0) as w:
+        async with virtual_cluster(CLUSTER.replace("max: 5", "max: 5\n    min: 1"), settle=0) as w:
             cloud = w.simulation.cloud
             for move, number in steps:
                 with contextlib.suppress(NodeGroupError):
@@ -163,7 +170,7 @@ def test_a_group_has_what_it_is_meant_to_have(steps: list[Move]) -> None:
     run_virtually(story())
 
 
-async def _trade(w: World, move: str, number: int) -> None:
+async def _trade(w: VirtualCluster, move: str, number: int) -> None:
     cloud = w.simulation.cloud
     if move == "buy":
         cloud.increase("workers", number)
@@ -175,7 +182,7 @@ async def _trade(w: World, move: str, number: int) -> None:
         await w.forward(number * 10)
 
 
-async def _disturb(w: World, storage: str, name: str, move: str, number: int) -> None:
+async def _disturb(w: VirtualCluster, storage: str, name: str, move: str, number: int) -> None:
     moves: dict[str, Callable[[], Awaitable[None]]] = {
         "scale": lambda: w.edit(storage, name, lambda obj: _scaled(obj, number)),
         "image": lambda: w.edit(storage, name, lambda obj: _imaged(obj, number)),
@@ -186,13 +193,13 @@ async def _disturb(w: World, storage: str, name: str, move: str, number: int) ->
     await w.forward(0.5)
 
 
-async def _kill(w: World, number: int, only: Callable[[Any], bool]) -> None:
+async def _kill(w: VirtualCluster, number: int, only: Callable[[Any], bool]) -> None:
     names = sorted(key.name for key, one in w.view.pods.items() if only(one))
     if names:
         await w.delete(PODS, names[number % len(names)])
 
 
-def _check_limits(w: World) -> None:
+def _check_limits(w: VirtualCluster) -> None:
     attached = Counter(
         one.spec.node_name for one in w.view.attachments.values() if one.status.attached
     )

@@ -12,7 +12,7 @@ from bayplan.embedded.control.faults import Fault
 from bayplan.embedded.control.view import PODS
 from bayplan.embedded.simulation.clusterfile import ScheduledFault, WorkloadSpec
 from bayplan.embedded.simulation.schedule import FaultSchedule, WorkloadSchedule
-from tests.embedded.simulation.worlds import World, pod, world
+from tests.embedded.simulation.virtual_clusters import VirtualCluster, pod, virtual_cluster
 
 pytestmark = pytest.mark.whole
 
@@ -42,7 +42,7 @@ AWAY = {
 
 
 async def test_a_fault_is_put_up_only_when_its_plan_is_carried_out() -> None:
-    async with world(settle=0) as w:
+    async with virtual_cluster(settle=0) as w:
         context = w.simulation.context
         planned = ScheduledFault("one", Fault(kind="quota"), 0.0, None)
         (step,) = FaultSchedule(context, (planned,)).decide(0)
@@ -53,7 +53,7 @@ async def test_a_fault_is_put_up_only_when_its_plan_is_carried_out() -> None:
 
 
 async def test_an_arrival_that_is_decided_but_not_made_is_decided_again() -> None:
-    async with world(settle=0) as w:
+    async with virtual_cluster(settle=0) as w:
         catalog = w.run.plane.backend.catalog
         spec = WorkloadSpec("workloads[0]", (pod("p"),), count=2, over=0.0)
         schedule = WorkloadSchedule(w.simulation.context, catalog, (spec,))
@@ -67,7 +67,7 @@ async def test_an_arrival_that_is_decided_but_not_made_is_decided_again() -> Non
 async def test_what_is_refused_is_given_up_and_what_comes_with_it_is_made() -> None:
     wrong = pod("wrong")
     wrong["spec"]["containers"] = []
-    async with world(settle=0) as w:
+    async with virtual_cluster(settle=0) as w:
         await _arrive(w, wrong, pod("right"))
         await w.forward(60)
         assert [one["metadata"]["name"] for one in w.view.all(PODS)] == ["right"]
@@ -75,7 +75,7 @@ async def test_what_is_refused_is_given_up_and_what_comes_with_it_is_made() -> N
 
 async def test_a_server_that_cannot_answer_is_asked_again() -> None:
     """As long as a webhook that must be asked is away, the server takes nothing."""
-    async with world(settle=0) as w:
+    async with virtual_cluster(settle=0) as w:
         await w.create(AWAY)
         await _arrive(w, pod("first"), pod("second"))
         await w.forward(5)
@@ -85,7 +85,7 @@ async def test_a_server_that_cannot_answer_is_asked_again() -> None:
         assert [one["metadata"]["name"] for one in w.view.all(PODS)] == ["first", "second"]
 
 
-async def _arrive(w: World, *objects: dict[str, Any]) -> None:
+async def _arrive(w: VirtualCluster, *objects: dict[str, Any]) -> None:
     spec = WorkloadSpec("workloads[0]", objects, at=1.0)
     schedule = WorkloadSchedule(w.simulation.context, w.run.plane.backend.catalog, (spec,))
     w.simulation.engine.add(schedule)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.embedded.simulation.worlds import World
+from tests.embedded.simulation.virtual_clusters import VirtualCluster
 
 
-def names(w: World) -> list[str]:
+def names(w: VirtualCluster) -> list[str]:
     return sorted(key.name for key in w.view.pods)
 
 

@@ -11,14 +11,14 @@ from bayplan.embedded.control.view import (
     DEPLOYMENTS,
 )
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR
-from tests.embedded.simulation.worlds import workload, world
+from tests.embedded.simulation.virtual_clusters import virtual_cluster, workload
 from tests.embedded.workloads.edits import new_image
 
 pytestmark = pytest.mark.whole
 
 
 async def test_a_budget_says_how_many_pods_may_be_disrupted() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(
             workload("Deployment", "web", replicas=4), _budget("web", minAvailable="50%")
         )
@@ -32,7 +32,7 @@ async def test_a_budget_says_how_many_pods_may_be_disrupted() -> None:
 
 
 async def test_a_budget_by_unavailability_counts_the_wanted_replicas() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(workload("ReplicaSet", "rs", replicas=3), _budget("rs", maxUnavailable=1))
         await w.forward(5)
         status = w.get(BUDGETS, "rs")["status"]
@@ -41,7 +41,7 @@ async def test_a_budget_by_unavailability_counts_the_wanted_replicas() -> None:
 
 
 async def test_a_budget_of_a_rolling_deployment_counts_its_replicas_once() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         web = workload("Deployment", "web", replicas=4, minReadySeconds=20)
         await w.create(web, _budget("web", maxUnavailable=1))
         await w.forward(60)
@@ -52,7 +52,7 @@ async def test_a_budget_of_a_rolling_deployment_counts_its_replicas_once() -> No
 
 
 async def test_a_budget_of_pods_that_nobody_scales_allows_nothing_and_says_why() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job("sum", "10m"), _budget("sum", maxUnavailable=1))
         await w.forward(30)
         status = w.get(BUDGETS, "sum")["status"]

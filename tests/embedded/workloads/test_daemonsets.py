@@ -11,7 +11,7 @@ from bayplan.embedded.control.view import (
     NODES,
 )
 from bayplan.embedded.nodes.kubelet import STOPS_IN
-from tests.embedded.simulation.worlds import CLUSTER, workload, world
+from tests.embedded.simulation.virtual_clusters import CLUSTER, virtual_cluster, workload
 from tests.embedded.workloads.edits import new_image
 
 pytestmark = pytest.mark.whole
@@ -27,7 +27,7 @@ async def test_a_daemon_set_has_a_pod_for_every_node_that_it_may_use() -> None:
     taints: [{key: special, effect: NoSchedule}]
 """
     )
-    async with world(text) as w:
+    async with virtual_cluster(text) as w:
         await w.create(workload("DaemonSet", "agent"))
         await w.forward(5)
         targets = {_daemon_target(w.get("pods", key.name)) for key in w.view.pods}
@@ -42,7 +42,7 @@ async def test_a_daemon_set_has_a_pod_for_every_node_that_it_may_use() -> None:
 
 
 async def test_daemon_pods_tolerate_what_kubernetes_makes_them_tolerate() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         host = {"hostNetwork": True, "containers": [{"name": "c", "image": "i"}]}
         await w.create(workload("DaemonSet", "agent", template=host))
         await w.forward(5)
@@ -64,7 +64,7 @@ async def test_daemon_pods_tolerate_what_kubernetes_makes_them_tolerate() -> Non
 
 
 async def test_daemon_pods_stay_on_a_dead_node() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(workload("DaemonSet", "agent"))
         await w.forward(5)
         for key in list(w.view.pods):
@@ -76,7 +76,7 @@ async def test_daemon_pods_stay_on_a_dead_node() -> None:
 
 
 async def test_a_daemon_set_is_updated_one_node_after_the_other() -> None:
-    async with world(CLUSTER.replace("count: 2", "count: 4"), placing=True) as w:
+    async with virtual_cluster(CLUSTER.replace("count: 2", "count: 4"), placing=True) as w:
         agent = workload("DaemonSet", "agent", minReadySeconds=5)
         notes = {STOPS_IN: "15s"}
         agent["spec"]["template"]["metadata"]["annotations"] = notes
@@ -95,7 +95,7 @@ async def test_a_daemon_set_is_updated_one_node_after_the_other() -> None:
 
 
 async def test_daemon_pods_are_available_once_they_were_ready_for_long_enough() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(workload("DaemonSet", "agent", minReadySeconds=60))
         await w.forward(20)
         status = w.get(DAEMON_SETS, "agent")["status"]
@@ -105,7 +105,7 @@ async def test_daemon_pods_are_available_once_they_were_ready_for_long_enough() 
 
 
 async def test_a_cordoned_node_keeps_its_daemon_pods() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(workload("DaemonSet", "agent"))
         await w.forward(5)
         await w.edit(NODES, "workers-1", _cordoned)

@@ -10,14 +10,14 @@ from bayplan.embedded.control.view import (
     DEPLOYMENTS,
     REPLICA_SETS,
 )
-from tests.embedded.simulation.worlds import workload, world
+from tests.embedded.simulation.virtual_clusters import virtual_cluster, workload
 from tests.embedded.workloads.edits import names, new_image, scaled
 
 pytestmark = pytest.mark.whole
 
 
 async def test_a_deployment_runs_its_replicas() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(workload("Deployment", "web", replicas=3))
         await w.forward(30)
         status = w.get(DEPLOYMENTS, "web")["status"]
@@ -27,7 +27,7 @@ async def test_a_deployment_runs_its_replicas() -> None:
 
 
 async def test_a_rolling_update_keeps_enough_pods_available() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(workload("Deployment", "web", replicas=4))
         await w.forward(30)
         await w.edit(DEPLOYMENTS, "web", new_image)
@@ -43,7 +43,7 @@ async def test_a_rolling_update_keeps_enough_pods_available() -> None:
 
 
 async def test_recreate_ends_the_old_before_it_begins_the_new() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         recreate = workload("Deployment", "web", replicas=2, strategy={"type": "Recreate"})
         await w.create(recreate)
         await w.forward(30)
@@ -58,7 +58,7 @@ async def test_recreate_ends_the_old_before_it_begins_the_new() -> None:
 
 
 async def test_recreate_does_not_wait_for_pods_that_have_ended() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         huge = {"containers": [{"name": "c", "image": "i", "resources": _asking("100")}]}
         recreate = {"strategy": {"type": "Recreate"}, "template": huge}
         await w.create(workload("Deployment", "web", replicas=1, **recreate))
@@ -77,7 +77,7 @@ async def test_recreate_does_not_wait_for_pods_that_have_ended() -> None:
 
 
 async def test_a_scaled_down_replica_set_spares_those_that_run() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(workload("ReplicaSet", "rs", replicas=4))
         await w.forward(1)
         bound = sorted(key.name for key in w.view.pods)[:2]
@@ -90,7 +90,7 @@ async def test_a_scaled_down_replica_set_spares_those_that_run() -> None:
 
 
 async def test_a_deleted_deployment_leaves_nothing() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(workload("Deployment", "web", replicas=3))
         await w.forward(30)
         await w.delete(DEPLOYMENTS, "web")

@@ -30,7 +30,7 @@ from bayplan.embedded.workloads.jobs import JobOrphans, Jobs
 from bayplan.lab import run_virtually
 from tests.clocks import VirtualClock
 from tests.embedded.apiserver.backends import call_of, new_backend
-from tests.embedded.simulation.worlds import World, workload, world
+from tests.embedded.simulation.virtual_clusters import VirtualCluster, virtual_cluster, workload
 
 pytestmark = pytest.mark.whole
 
@@ -50,7 +50,7 @@ moves = st.lists(
 )
 
 
-class Bench:
+class JobControllerFixture:
     """A Job controller alone with a store: the test is the kubelets, the users and the crashes."""
 
     def __init__(self, backend: Any, clock: VirtualClock) -> None:
@@ -158,10 +158,10 @@ def _outcome(pod: PodFacts) -> str:
     return "failed" if pod.is_terminating or pod.phase == "Failed" else ""
 
 
-async def _bench(**spec: Any) -> Bench:
+async def _bench(**spec: Any) -> JobControllerFixture:
     clock = VirtualClock()
     backend = await new_backend(clock)
-    bench = Bench(backend, clock)
+    bench = JobControllerFixture(backend, clock)
     template = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
     template["nodeName"] = "node"
     job = workload("Job", "sum", template=template, backoffLimit=1000, **spec)
@@ -253,7 +253,7 @@ def test_three_indexes_in_a_row_are_written_as_a_range() -> None:
 
 
 async def test_pods_that_succeeded_on_a_node_that_is_gone_are_remembered() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job(completions=6, parallelism=2))
         made = await _watch(w, 40)
         for _ in range(3):
@@ -281,7 +281,7 @@ def test_a_job_ends_with_exactly_its_completions_whatever_happens_to_its_nodes(
     steps: list[Move], completions: int, parallelism: int, mode: str
 ) -> None:
     async def story() -> None:
-        async with world(placing=True) as w:
+        async with virtual_cluster(placing=True) as w:
             job = _job(completions=completions, parallelism=parallelism, completionMode=mode)
             await w.create(_limited(job, 100))
             ended: dict[str, str] = {}
@@ -300,13 +300,13 @@ def test_a_job_ends_with_exactly_its_completions_whatever_happens_to_its_nodes(
     run_virtually(story())
 
 
-def _note(w: World, change: Any, ended: dict[str, str]) -> None:
+def _note(w: VirtualCluster, change: Any, ended: dict[str, str]) -> None:
     pod = w.view.pods.get(change.entry.key)
     if change.entry.key.storage == PODS and pod is not None and _outcome(pod):
         ended.setdefault(pod.uid, _outcome(pod))
 
 
-async def _trouble(w: World, name: str, number: int) -> None:
+async def _trouble(w: VirtualCluster, name: str, number: int) -> None:
     cloud, pods = w.simulation.cloud, sorted(w.view.pods.items())
     machines = sorted(cloud.instances)
     if name == "wait":
@@ -325,7 +325,7 @@ async def _trouble(w: World, name: str, number: int) -> None:
 
 async def test_a_deleted_job_leaves_no_pod_that_waits_to_be_counted() -> None:
     for propagation in ("Background", "Foreground"):
-        async with world(placing=True) as w:
+        async with virtual_cluster(placing=True) as w:
             await w.create(_job(completions=3, parallelism=3))
             await w.forward(10)
             await _delete_job(w, propagation)
@@ -335,7 +335,7 @@ async def test_a_deleted_job_leaves_no_pod_that_waits_to_be_counted() -> None:
 
 
 async def test_orphaned_pods_of_a_job_are_let_go() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job(completions=2, parallelism=2))
         await w.forward(10)
         await _delete_job(w, "Orphan")
@@ -345,7 +345,7 @@ async def test_orphaned_pods_of_a_job_are_let_go() -> None:
 
 
 async def test_pods_are_replaced_after_they_ended_where_the_job_says_so() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job(completions=1, podReplacementPolicy="Failed"))
         await w.forward(10)
         await w.delete(PODS, next(iter(w.view.pods)).name)
@@ -357,7 +357,7 @@ async def test_pods_are_replaced_after_they_ended_where_the_job_says_so() -> Non
 
 
 async def test_a_suspended_job_deletes_its_pods_without_a_failure_and_goes_on_later() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job(completions=2, parallelism=2))
         await w.forward(10)
         await w.edit(JOBS, "sum", lambda obj: _suspended(obj, True))
@@ -371,7 +371,7 @@ async def test_a_suspended_job_deletes_its_pods_without_a_failure_and_goes_on_la
 
 
 async def test_the_others_of_a_work_queue_end_by_themselves() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         job = _job(parallelism=3)
         del job["spec"]["completions"]
         await w.create(job)
@@ -381,7 +381,7 @@ async def test_the_others_of_a_work_queue_end_by_themselves() -> None:
 
 
 async def test_a_failing_job_waits_longer_and_longer_before_it_tries_again() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job(completions=1, backoffLimit=3, runs_for="1s", exit_code="1"))
         made = set()
         for wait, expected in ((10, 1), (10, 2), (10, 2), (15, 3), (25, 3), (20, 4)):
@@ -395,7 +395,7 @@ async def test_a_failing_job_waits_longer_and_longer_before_it_tries_again() -> 
 
 @pytest.mark.parametrize("mode", ["NonIndexed", "Indexed"])
 async def test_a_smaller_parallelism_ends_pods_without_a_failure(mode: str) -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job(completions=4, parallelism=4, completionMode=mode))
         await w.forward(10)
         await w.edit(JOBS, "sum", lambda obj: _parallel(obj, 1))
@@ -416,7 +416,7 @@ def _job(
     return job
 
 
-async def _watch(w: World, seconds: int) -> set[str]:
+async def _watch(w: VirtualCluster, seconds: int) -> set[str]:
     """The UIDs of all pods that there were meanwhile."""
     seen = set()
     for _ in range(seconds):
@@ -425,7 +425,7 @@ async def _watch(w: World, seconds: int) -> set[str]:
     return seen
 
 
-async def _delete_job(w: World, propagation: str) -> None:
+async def _delete_job(w: VirtualCluster, propagation: str) -> None:
     backend = w.run.plane.backend
     await deletion.delete(
         backend, call_of(backend, JOBS, "sum"), DeletionOptions(propagation=propagation)

@@ -10,13 +10,13 @@ from bayplan.embedded.control.view import (
     JOBS,
 )
 from bayplan.embedded.nodes.kubelet import EXIT_CODE, RUNS_FOR
-from tests.embedded.simulation.worlds import workload, world
+from tests.embedded.simulation.virtual_clusters import virtual_cluster, workload
 
 pytestmark = pytest.mark.whole
 
 
 async def test_a_job_completes_when_enough_pods_have_succeeded() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job("sum", "30s", completions=5, parallelism=2))
         await w.forward(20)
         assert w.get(JOBS, "sum")["status"]["active"] == 2
@@ -28,7 +28,7 @@ async def test_a_job_completes_when_enough_pods_have_succeeded() -> None:
 
 
 async def test_an_indexed_job_has_each_index_once() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job("ix", "5s", completions=3, parallelism=3, completionMode="Indexed"))
         await w.forward(60)
         indices = sorted(
@@ -39,7 +39,7 @@ async def test_an_indexed_job_has_each_index_once() -> None:
 
 
 async def test_a_job_fails_when_too_many_pods_have_failed() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job("bad", "5s", backoffLimit=2, exit_code="1"))
         await w.forward(200)
         status = w.get(JOBS, "bad")["status"]
@@ -48,7 +48,7 @@ async def test_a_job_fails_when_too_many_pods_have_failed() -> None:
 
 
 async def test_a_job_past_its_deadline_fails_and_ends_its_pods() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job("late", "1h", activeDeadlineSeconds=60))
         await w.forward(100)
         assert w.get(JOBS, "late")["status"]["conditions"][0]["reason"] == "DeadlineExceeded"
@@ -56,7 +56,7 @@ async def test_a_job_past_its_deadline_fails_and_ends_its_pods() -> None:
 
 
 async def test_a_finished_job_goes_after_its_time_to_live() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_job("brief", "5s", ttlSecondsAfterFinished=100))
         await w.forward(60)
         assert w.get(JOBS, "brief")["status"]["succeeded"] == 1

@@ -10,14 +10,14 @@ from bayplan.embedded.control.view import (
     CLAIMS,
     STATEFUL_SETS,
 )
-from tests.embedded.simulation.worlds import workload, world
+from tests.embedded.simulation.virtual_clusters import virtual_cluster, workload
 from tests.embedded.workloads.edits import names, new_image, scaled
 
 pytestmark = pytest.mark.whole
 
 
 async def test_an_ordered_set_makes_one_pod_after_the_other_and_ends_the_last_first() -> None:
-    async with world() as w:
+    async with virtual_cluster() as w:
         await w.create(_stateful("db", replicas=3))
         await w.forward(5)
         assert names(w) == ["db-0"]
@@ -40,7 +40,7 @@ async def test_an_ordered_set_makes_one_pod_after_the_other_and_ends_the_last_fi
 
 
 async def test_a_parallel_set_makes_all_its_pods_with_a_claim_each() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         await w.create(_stateful("db", replicas=5, podManagementPolicy="Parallel"))
         await w.forward(60)
         assert names(w) == [f"db-{number}" for number in range(5)]
@@ -49,7 +49,7 @@ async def test_a_parallel_set_makes_all_its_pods_with_a_claim_each() -> None:
 
 
 async def test_a_set_that_says_so_deletes_the_claims_of_what_it_scales_down() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         policy = {"whenScaled": "Delete"}
         await w.create(
             _stateful(
@@ -66,7 +66,7 @@ async def test_a_set_that_says_so_deletes_the_claims_of_what_it_scales_down() ->
 
 
 async def test_an_updated_set_replaces_its_pods_from_the_last_one_down_to_the_partition() -> None:
-    async with world(placing=True) as w:
+    async with virtual_cluster(placing=True) as w:
         rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
         await w.create(_stateful("db", replicas=3, updateStrategy=rolling))
         await w.forward(120)

@@ -16,7 +16,7 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.storage import CSINode
 from bayplan.kube.volumes import ClaimVolumeSource, Volume
 from tests.builders import make_pod, make_pv, make_pvc, make_storage_class
-from tests.fit.worlds import CLASSES, DRIVERS, random_object, random_pod
+from tests.fit.random_clusters import CLASSES, DRIVERS, random_object, random_pod
 
 K = TypeVar("K", bound=KubeObject)
 PROVISIONERS = (DRIVERS[0], "kubernetes.io/aws-ebs")
@@ -75,7 +75,7 @@ def _claim(rng: random.Random, name: str, namespace: str, *, bound: bool) -> lis
 
 
 def random_template(rng: random.Random) -> NodeTemplate:
-    """A node of a kind that a world has, with a CSINode perhaps and some daemons."""
+    """A node of a kind that random clusters have, with a CSINode perhaps and some daemons."""
     node, csinode = _of_kind(rng, Node), _of_kind(rng, CSINode)
     if rng.random() < 0.7:
         node = replace(node, spec=NodeSpec())

@@ -242,7 +242,7 @@ def test_a_template_after_a_node_has_its_drivers_and_daemons_and_not_its_trouble
     assert isinstance(new, Node)
     assert isinstance(reported, CSINode)
     assert isinstance(agent, Pod)
-    assert new.metadata.labels == {HOSTNAME: "new", "own": "new"}
+    assert new.metadata.labels == {HOSTNAME: "new", "own": "n1"}
     assert [taint.key for taint in new.spec.taints] == ["dedicated"]
     assert not new.spec.unschedulable
     assert (reported.name, reported.spec) == ("new", csinode.spec)

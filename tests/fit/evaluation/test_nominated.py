@@ -21,7 +21,7 @@ from tests.builders import (
     make_pvc,
     selector,
 )
-from tests.fit.worlds import NODES, random_object, random_pod
+from tests.fit.random_clusters import NODES, random_object, random_pod
 
 HOST = "kubernetes.io/hostname"
 
@@ -188,11 +188,11 @@ def rules_of_others_are_new(snapshot: Snapshot, node: str) -> bool:
 
 
 @settings(max_examples=100)
-@given(world=st.lists(st.integers(0, 2**32), min_size=20, max_size=60), asked=st.integers(0, 2**32))
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=20, max_size=60), asked=st.integers(0, 2**32))
 def test_a_node_takes_a_pod_that_fits_with_and_without_those_nominated(
-    world: list[int], asked: int
+    seeds: list[int], asked: int
 ) -> None:
-    snapshot = Snapshot(random_object(random.Random(seed)) for seed in world)
+    snapshot = Snapshot(random_object(random.Random(seed)) for seed in seeds)
     rng = random.Random(asked)
     for _ in range(4):
         nominated = random_pod(rng)

@@ -14,7 +14,7 @@ from bayplan.fit import CacheLimits, Profile, Refusal, Snapshot
 from bayplan.fit.evaluation.ranks import Evaluation
 from bayplan.kube.pods import Pod
 from tests.builders import make_pod
-from tests.fit.worlds import Dice, random_object, random_pod
+from tests.fit.random_clusters import Dice, random_object, random_pod
 
 pytestmark = pytest.mark.whole
 
@@ -38,7 +38,7 @@ ACTIONS = ["put"] * 8 + ["delete", "assume", "assume", "forget", "begin", "commi
 
 
 def make_dice(seed: int, *, calm: bool = False) -> Dice:
-    """Randomness for a world of 30 nodes."""
+    """Randomness for a cluster of 30 nodes."""
     return Dice(seed, nodes=30, pods=40, volumes=12, calm=calm)
 
 

@@ -37,7 +37,7 @@ from tests.builders import (
     make_storage_class,
     node_term,
 )
-from tests.fit.worlds import random_object
+from tests.fit.random_clusters import random_object
 
 DISK, FILES = "disk.csi.example.com", "files.csi.example.com"
 

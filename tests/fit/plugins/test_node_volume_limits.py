@@ -10,13 +10,16 @@ from __future__ import annotations
 import pytest
 
 from bayplan.fit import MissingDriver, Profile, Snapshot
+from bayplan.fit.batches import fill_all, group_pods
 from bayplan.fit.explanation import explain
 from bayplan.fit.volumes.limits import Limit, LimitSource, limit_of
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.meta import KubeObject
 from bayplan.kube.pods import Pod
-from bayplan.kube.resources import csi_attach_limit_key
+from bayplan.kube.resources import ATTACH_LIMIT_PREFIXES, csi_attach_limit_key
+from bayplan.kube.storage import VolumeAttachment
 from tests.builders import (
+    make_attachment,
     make_csidriver,
     make_csinode,
     make_node,
@@ -260,3 +263,58 @@ def test_a_csi_volume_needs_its_driver_next_to_a_migrated_one_that_does_not() ->
     snapshot = Snapshot([node(), driver, volume, claim], profile=profile)
     assert snapshot.decide(make_pod("migrated").ebs("vol-1").obj()).node == "n1"
     assert snapshot.decide(make_pod("both").claim("c").ebs("vol-1").obj()).node is None
+
+
+# -- still attached ----------------------------------------------------------------------------
+
+
+def still_attached() -> list[KubeObject]:
+    """Two nodes with room for one volume, each with one attached: the pod's, and another."""
+    nodes = [make_node(name).obj() for name in ("own", "other")]
+    drivers = [make_csinode(name).driver(EBS, 1).obj() for name in ("own", "other")]
+    volumes = [make_pv(name).csi(EBS).bound_to(name).obj() for name in ("c", "d")]
+    claims = [make_pvc(name).volume(name).obj() for name in ("c", "d")]
+    attachments = [
+        make_attachment("va-c", EBS, "own", "c").attached().obj(),
+        make_attachment("va-d", EBS, "other", "d").attached().obj(),
+    ]
+    return [*nodes, *drivers, *volumes, *claims, *attachments]
+
+
+def test_a_volume_that_is_still_attached_takes_no_second_slot_for_its_own_pod() -> None:
+    assert feasible(still_attached(), NEEDS_DRIVER, profile()) == {"own"}
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [profile(VolumeLimitScaling=False), profile(MissingDriver.OPT_IN), Profile.kubernetes()],
+)
+def test_a_volume_that_is_still_attached_counts_again_for_kube_scheduler(rules: Profile) -> None:
+    assert feasible(still_attached(), NEEDS_DRIVER, rules) == set()
+
+
+def test_a_volume_that_was_detached_counts_again() -> None:
+    snapshot = Snapshot(still_attached(), profile=profile())
+    assert snapshot.decide(NEEDS_DRIVER).node == "own"
+    snapshot.delete(VolumeAttachment, "va-c")
+    snapshot.put(make_attachment("va-e", EBS, "own", "d").attached().obj())
+    assert snapshot.decide(NEEDS_DRIVER).node is None
+
+
+def test_no_node_is_added_for_a_volume_that_is_still_attached_to_a_node() -> None:
+    snapshot = Snapshot(still_attached(), profile=profile())
+    groups = group_pods(snapshot, [NEEDS_DRIVER])
+    placed, left = fill_all(snapshot, groups)
+    assert [(pod.name, node) for pod, node in placed] == [("p", "own")]
+    assert not any(group.pods for group in left)
+
+
+@pytest.mark.parametrize(
+    ("shipped", "proposed"), [("5", "3"), ("3", "5"), ("3", "many"), ("x", "3")]
+)
+def test_of_two_limits_that_a_node_publishes_the_lower_holds(shipped: str, proposed: str) -> None:
+    keys = (csi_attach_limit_key(EBS, prefix) for prefix in ATTACH_LIMIT_PREFIXES)
+    published = dict(zip(keys, (shipped, proposed), strict=True))
+    node = make_node("n").obj()
+    node.status.allocatable |= published
+    assert limit_of(EBS, node, None, profile().rules).count == 3

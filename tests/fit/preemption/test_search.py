@@ -19,7 +19,7 @@ from tests.builders import (
     selector,
 )
 from tests.fit.kubernetes import kubernetes, node
-from tests.fit.worlds import NODES, random_object, random_pod
+from tests.fit.random_clusters import NODES, random_object, random_pod
 
 
 def crowded(nodes: int, *, priority: int = 0) -> list[KubeObject]:
@@ -96,11 +96,11 @@ def naive(snapshot: Snapshot, pod: Pod, node: str) -> tuple[list[str], int] | No
 
 
 @settings(max_examples=100)
-@given(world=st.lists(st.integers(0, 2**32), min_size=20, max_size=60), asked=st.integers(0, 2**32))
+@given(seeds=st.lists(st.integers(0, 2**32), min_size=20, max_size=60), asked=st.integers(0, 2**32))
 def test_the_victims_are_those_that_taking_away_and_putting_back_finds(
-    world: list[int], asked: int
+    seeds: list[int], asked: int
 ) -> None:
-    objects = [random_object(random.Random(seed)) for seed in world]
+    objects = [random_object(random.Random(seed)) for seed in seeds]
     snapshot = Snapshot(obj for obj in objects if type(obj).__name__ != "PodDisruptionBudget")
     pod = random_pod(random.Random(asked))
     pod.metadata.name, pod.spec.node_name, pod.spec.priority = "probe", "", 2

@@ -24,37 +24,39 @@ from tests.patience import PATIENCE
 APP = Image("sha256:app", ("app:1",), size=5)
 
 
-def node_images(shelf: InMemoryRuntime, folder: Path, *, gate: bool = True) -> NodeImageAgent:
+def node_images(
+    memory_runtime: InMemoryRuntime, folder: Path, *, gate: bool = True
+) -> NodeImageAgent:
     cluster, clock = FakeCluster(), VirtualClock()
-    options = NodeImageOptions("n1", folder, use_handlers=gate, probe=shelf.disk)
-    around = AgentDependencies(shelf, cluster, cluster, clock, CollectorRegistry())
+    options = NodeImageOptions("n1", folder, use_handlers=gate, probe=memory_runtime.disk)
+    around = AgentDependencies(memory_runtime, cluster, cluster, clock, CollectorRegistry())
     return NodeImageAgent(options, around)
 
 
 @pytest.fixture
-def shelf() -> InMemoryRuntime:
+def memory_runtime() -> InMemoryRuntime:
     return InMemoryRuntime(offers={("app:1", ""): APP})
 
 
 async def test_a_runtime_that_comes_late_is_waited_for(
-    shelf: InMemoryRuntime, tmp_path: Path
+    memory_runtime: InMemoryRuntime, tmp_path: Path
 ) -> None:
-    shelf.broken = "ListImages"
-    node = node_images(shelf, tmp_path)
+    memory_runtime.broken = "ListImages"
+    node = node_images(memory_runtime, tmp_path)
     clock = node.manager.clock
     assert isinstance(clock, VirtualClock)
     starting = asyncio.ensure_future(node.start())
     await clock.advance(60)
     assert not starting.done()
-    shelf.broken = ""
+    memory_runtime.broken = ""
     await clock.advance(5)
     await starting
 
 
 async def test_a_pod_that_is_replaced_under_its_name_is_served_anew(
-    shelf: InMemoryRuntime, tmp_path: Path
+    memory_runtime: InMemoryRuntime, tmp_path: Path
 ) -> None:
-    node = node_images(shelf, tmp_path)
+    node = node_images(memory_runtime, tmp_path)
     old, new = pod_of("app:1"), pod_of("app:1")
     new.metadata.uid = "another"
     node.pod_changed(Change("added", new=old))
@@ -66,9 +68,9 @@ async def test_a_pod_that_is_replaced_under_its_name_is_served_anew(
 
 
 async def test_records_that_cannot_be_written_are_told_of_and_tried_again(
-    shelf: InMemoryRuntime, tmp_path: Path
+    memory_runtime: InMemoryRuntime, tmp_path: Path
 ) -> None:
-    node = node_images(shelf, tmp_path)
+    node = node_images(memory_runtime, tmp_path)
     clock = node.manager.clock
     assert isinstance(clock, VirtualClock)
     pulling = tmp_path / "image_manager" / "pulling"
@@ -84,9 +86,9 @@ async def test_records_that_cannot_be_written_are_told_of_and_tried_again(
 
 
 async def test_a_broken_ledger_does_not_end_the_rounds(
-    shelf: InMemoryRuntime, tmp_path: Path
+    memory_runtime: InMemoryRuntime, tmp_path: Path
 ) -> None:
-    node = node_images(shelf, tmp_path)
+    node = node_images(memory_runtime, tmp_path)
     node.gate_file.path.write_text("{")
     assert not await node.gc_loop.round()
     node.gate_file.path.unlink()
@@ -94,11 +96,11 @@ async def test_a_broken_ledger_does_not_end_the_rounds(
 
 
 async def test_a_switched_gate_is_noted_at_the_start(
-    shelf: InMemoryRuntime, tmp_path: Path
+    memory_runtime: InMemoryRuntime, tmp_path: Path
 ) -> None:
-    shelf.images[ImageKey("sha256:app", "kata")] = APP
-    await node_images(shelf, tmp_path, gate=True).start()
-    node = node_images(shelf, tmp_path, gate=False)
+    memory_runtime.images[ImageKey("sha256:app", "kata")] = APP
+    await node_images(memory_runtime, tmp_path, gate=True).start()
+    node = node_images(memory_runtime, tmp_path, gate=False)
     await node.start()
     await node.gc_loop.round()
     assert node.gate_file.needs_clean_up

@@ -35,7 +35,7 @@ from tests.images.in_memory_runtime import InMemoryRuntime
 from tests.images.parts.registry import Registry
 from tests.images.peers.fixtures import push_for_all
 from tests.patience import PATIENCE
-from tests.scheduler.running import pod
+from tests.scheduler.running_scheduler import pod
 
 GIB = 1024**3
 
@@ -111,8 +111,8 @@ def test_every_name_is_told_once_and_every_list_is_bounded(images: list[Image], 
 
 
 @dataclass
-class PaperStatus:
-    """A node's status on paper, and how often it was written."""
+class FakeNodeStatus:
+    """A node's status in memory, and how often it was written."""
 
     told: list[ContainerImage] = field(default_factory=list)
     writes: int = 0
@@ -132,60 +132,60 @@ class PaperStatus:
             raise UnreachableError("nobody is there")
 
 
-class Telling:
-    """A teller with everything around it on paper."""
+class StatusFixture:
+    """A reporter of a node's images with everything around it in memory."""
 
     def __init__(self) -> None:
-        self.shelf = InMemoryRuntime.of([image(1, 5)])
-        self.status = PaperStatus()
+        self.memory_runtime = InMemoryRuntime.of([image(1, 5)])
+        self.status = FakeNodeStatus()
         self.clock = VirtualClock()
         backoff = ExponentialBackoff(Random(1), 10, 300)
-        self.teller = NodeImagesReporter(self.shelf, self.status, self.clock, backoff)
+        self.reporter = NodeImagesReporter(self.memory_runtime, self.status, self.clock, backoff)
 
 
 async def test_it_is_told_when_something_has_changed_and_only_then() -> None:
-    it = Telling()
-    await it.teller.round()
-    await it.teller.round()
+    it = StatusFixture()
+    await it.reporter.round()
+    await it.reporter.round()
     assert it.status.writes == 1
-    it.shelf.images |= {one.key: one for one in [image(2, 7)]}
-    await it.teller.round()
+    it.memory_runtime.images |= {one.key: one for one in [image(2, 7)]}
+    await it.reporter.round()
     assert it.status.writes == 2
     assert [one.size_bytes for one in it.status.told] == [7, 5]
 
 
 async def test_what_the_server_knows_already_is_not_told_again() -> None:
-    it = Telling()
+    it = StatusFixture()
     it.status.told = status_images([image(1, 5)])
-    await it.teller.round()
+    await it.reporter.round()
     assert it.status.writes == 0
 
 
 async def test_what_somebody_else_wrote_is_put_right_after_a_while() -> None:
-    it = Telling()
-    await it.teller.round()
+    it = StatusFixture()
+    await it.reporter.round()
     it.status.told = []
-    await it.teller.round()
+    await it.reporter.round()
     assert it.status.writes == 1
     await it.clock.advance(301)
-    await it.teller.round()
+    await it.reporter.round()
     assert it.status.writes == 2
 
 
 async def test_a_runtime_that_does_not_answer_takes_no_image_away() -> None:
-    it = Telling()
-    await it.teller.round()
-    it.shelf.broken = "ListImages"
-    assert await it.teller.round()
+    it = StatusFixture()
+    await it.reporter.round()
+    it.memory_runtime.broken = "ListImages"
+    assert await it.reporter.round()
     assert len(it.status.told) == 1
 
 
 async def test_a_server_that_does_not_answer_is_asked_again_later_and_later() -> None:
-    it = Telling()
+    it = StatusFixture()
     it.status.broken = True
-    assert not await it.teller.round()
+    assert not await it.reporter.round()
     it.status.broken = False
-    assert await it.teller.round()
+    assert await it.reporter.round()
     assert it.status.writes == 1
 
 
@@ -215,7 +215,7 @@ async def agent(
             await task
 
 
-async def until_told(client: Client, node: str, name: str) -> Node:
+async def wait_for_image(client: Client, node: str, name: str) -> Node:
     """Wait until a node's status tells of an image."""
     async with asyncio.timeout(PATIENCE), client.watch(Node) as stream:
         async for event in stream:
@@ -240,7 +240,7 @@ async def test_a_real_runtimes_images_are_told_over_https_and_nothing_else_is_to
         for handler in ("", "wcow-2019"):
             await runtime.pull_image(ImageSpec(name, handler), None, None)
         async with agent(cluster, runtime, tmp_path, "n1"):
-            after = await until_told(cluster, "n1", name)
+            after = await wait_for_image(cluster, "n1", name)
         listed = {one.handler: one for one in await runtime.list_images() if name in one.tags}
     told = sizes(after.status.images)
     assert told[name] == listed[""].size
@@ -253,9 +253,9 @@ async def test_a_real_runtimes_images_are_told_over_https_and_nothing_else_is_to
 async def test_the_scheduler_puts_a_pod_where_its_image_is(cluster: Client, tmp_path: Path) -> None:
     name = "registry.example/model:1"
     held = image(1, 2 * GIB, name="registry.example/model")
-    shelf = InMemoryRuntime.of([held], capacity=100 * GIB)
-    async with agent(cluster, shelf, tmp_path, "n2"):
-        await until_told(cluster, "n2", name)
+    memory_runtime = InMemoryRuntime.of([held], capacity=100 * GIB)
+    async with agent(cluster, memory_runtime, tmp_path, "n2"):
+        await wait_for_image(cluster, "n2", name)
         async with command(tmp_path, "scheduler"):
             for number in range(3):
                 container = {"name": "c", "image": name}

@@ -21,8 +21,8 @@ from bayplan.kube.workloads import RuntimeClass
 from tests.accounts import restricted, write_token
 from tests.cli.commands import command
 from tests.deploy.audit import Audit
-from tests.deploy.made import made
-from tests.images.agent.test_story import NODE, until_told
+from tests.deploy.manifests import made
+from tests.images.agent.test_story import NODE, wait_for_event
 from tests.images.manager_fixture import FakeCluster, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
@@ -64,7 +64,7 @@ async def test_what_the_manifest_grants_is_enough_and_not_all(
         state = ("--state-dir", str(tmp_path / "state"))
         async with command(tmp_path / "at", "node-agent", *options, *state):
             await _pulls(admin, push(guarded_registry, "permitted:1").name, guarded_registry.host)
-            await _told(admin)
+            await wait_for_node_status(admin)
         async with connect(tmp_path / "at" / "kubeconfig") as client:
             await _may_no_more(client)
     granted = {
@@ -88,10 +88,10 @@ async def _pulls(admin: Client, image: str, host: str) -> None:
     pod = pod_of(image, "owner", secrets=("good",))
     pod.spec.node_name, pod.metadata.uid = NODE, ""
     await admin.create(pod)
-    await until_told(admin, "Pulled", "owner")
+    await wait_for_event(admin, "Pulled", "owner")
 
 
-async def _told(admin: Client) -> None:
+async def wait_for_node_status(admin: Client) -> None:
     """The node's status has its images and its attach limits."""
     news = asyncio.Event()
     async with Informers(admin) as informers, asyncio.timeout(PATIENCE):

@@ -24,21 +24,28 @@ OTHER = Image("sha256:other", ("other:1",), size=1)
 
 
 @pytest.fixture
-def shelf() -> InMemoryRuntime:
+def memory_runtime() -> InMemoryRuntime:
     offers = {(image.tags[0], image.handler): image for image in (PROCESS, HYPERV, OTHER)}
     return InMemoryRuntime(offers=offers)
 
 
 @pytest.fixture
-async def fixture(shelf: InMemoryRuntime, tmp_path: Path) -> ManagerFixture:
-    fixture = ManagerFixture(shelf, tmp_path)
+async def fixture(memory_runtime: InMemoryRuntime, tmp_path: Path) -> ManagerFixture:
+    fixture = ManagerFixture(memory_runtime, tmp_path)
     fixture.cluster.handlers = {"ws2022": "process", "ws2019": "hyperv"}
     return fixture
 
 
-def gc_loop(fixture: ManagerFixture, shelf: InMemoryRuntime, pods: PodImages) -> ImageGCLoop:
+def gc_loop(
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime, pods: PodImages
+) -> ImageGCLoop:
     collector = ImageGCManager(
-        fixture.manager.runtime, fixture.clock, ImageGCPolicy(), shelf.disk, pods.in_use, pods.lock
+        fixture.manager.runtime,
+        fixture.clock,
+        ImageGCPolicy(),
+        memory_runtime.disk,
+        pods.in_use,
+        pods.lock,
     )
     return ImageGCLoop(
         collector,
@@ -52,12 +59,12 @@ def gc_loop(fixture: ManagerFixture, shelf: InMemoryRuntime, pods: PodImages) ->
 
 
 async def test_every_container_of_a_pod_is_served_init_ones_first(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
     pod = make_pod("web").uid("u").image("app:1").init().obj()
     pod.spec.init_containers[0].image = "other:1"
     pod.spec.runtime_class_name = None
-    shelf.offers[("app:1", "")] = replace(PROCESS, handler="")
+    memory_runtime.offers[("app:1", "")] = replace(PROCESS, handler="")
     pods = PodImages(fixture.manager, fixture.clock)
     pods.pod_seen(pod)
     await pods.settled()
@@ -69,13 +76,13 @@ async def test_every_container_of_a_pod_is_served_init_ones_first(
 
 
 async def test_what_has_to_wait_is_tried_again(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
-    offer = shelf.offers.pop(("other:1", ""))
+    offer = memory_runtime.offers.pop(("other:1", ""))
     pods = PodImages(fixture.manager, fixture.clock)
     pods.pod_seen(pod_of("other:1"))
     await fixture.clock.until_sleeping()
-    shelf.offers[("other:1", "")] = offer
+    memory_runtime.offers[("other:1", "")] = offer
     await fixture.clock.run(pods.settled())
     assert await pods.in_use() == {OTHER.key}
     assert fixture.cluster.reasons()[:2] == ["Pulling", "Failed"]
@@ -131,20 +138,20 @@ async def test_a_pod_that_is_being_deleted_keeps_what_it_has_and_gets_nothing_mo
 
 
 async def test_collecting_one_pods_image_leaves_the_others(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
     pods = PodImages(fixture.manager, fixture.clock)
-    rounds = gc_loop(fixture, shelf, pods)
+    rounds = gc_loop(fixture, memory_runtime, pods)
     one = pod_of("app:1", "one", runtime_class="ws2022")
     pods.pod_seen(one)
     pods.pod_seen(pod_of("app:1", "other", runtime_class="ws2019"))
     await pods.settled()
     assert await rounds.round()
-    assert set(shelf.images) == {PROCESS.key, HYPERV.key}, "both are in use"
+    assert set(memory_runtime.images) == {PROCESS.key, HYPERV.key}, "both are in use"
     pods.pod_gone(one.metadata.uid)
     await fixture.clock.advance(600)
     assert await rounds.round()
-    assert set(shelf.images) == {HYPERV.key}
+    assert set(memory_runtime.images) == {HYPERV.key}
     metrics = generate_latest(fixture.registry).decode()
     assert 'kubelet_image_garbage_collected_total{reason="space"} 1.0' in metrics
     assert 'bayplan_node_images{runtime_handler="hyperv"} 1.0' in metrics
@@ -153,56 +160,56 @@ async def test_collecting_one_pods_image_leaves_the_others(
 
 
 async def test_an_image_collected_just_before_it_was_claimed_is_pulled_again(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
     pods = PodImages(fixture.manager, fixture.clock)
     async with pods.lock:  # the collector is at work
         pods.pod_seen(pod_of("other:1"))
         await fixture.clock.advance(0)  # lets the pull end
-        assert set(shelf.images) == {OTHER.key}
-        shelf.images.clear()
+        assert set(memory_runtime.images) == {OTHER.key}
+        memory_runtime.images.clear()
     await pods.settled()
-    assert set(shelf.images) == {OTHER.key}
+    assert set(memory_runtime.images) == {OTHER.key}
     assert fixture.cluster.reasons().count("Pulling") == 2
 
 
 async def test_a_disk_filled_by_others_is_told_of(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
-    shelf.capacity = 10
-    shelf.images[OTHER.key] = replace(OTHER, size=9)
-    shelf.in_use = {OTHER.key}
-    rounds = gc_loop(fixture, shelf, PodImages(fixture.manager, fixture.clock))
+    memory_runtime.capacity = 10
+    memory_runtime.images[OTHER.key] = replace(OTHER, size=9)
+    memory_runtime.in_use = {OTHER.key}
+    rounds = gc_loop(fixture, memory_runtime, PodImages(fixture.manager, fixture.clock))
     assert await rounds.round()
     assert fixture.cluster.reasons() == ["FreeDiskSpaceFailed"]
-    shelf.capacity = 0
+    memory_runtime.capacity = 0
     assert not await rounds.round()
     assert fixture.cluster.reasons()[-1] == "InvalidDiskCapacity"
-    shelf.broken = "ListImages"
+    memory_runtime.broken = "ListImages"
     assert not await rounds.round()
     assert fixture.cluster.reasons()[-1] == "ImageGCFailed"
 
 
 async def test_rounds_come_sooner_after_a_failure(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
-    rounds = gc_loop(fixture, shelf, PodImages(fixture.manager, fixture.clock))
-    shelf.broken = "ListImages"
+    rounds = gc_loop(fixture, memory_runtime, PodImages(fixture.manager, fixture.clock))
+    memory_runtime.broken = "ListImages"
     task = asyncio.ensure_future(rounds.run())
     await fixture.clock.advance(31)
     assert fixture.cluster.reasons().count("ImageGCFailed") == 2
-    shelf.broken = ""
+    memory_runtime.broken = ""
     await fixture.clock.advance(30)
-    shelf.broken = "ListImages"
+    memory_runtime.broken = "ListImages"
     await fixture.clock.advance(298)
     assert fixture.cluster.reasons().count("ImageGCFailed") == 2
     task.cancel()
 
 
 async def test_a_debt_is_warned_of_in_every_round(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
-    rounds = gc_loop(fixture, shelf, PodImages(fixture.manager, fixture.clock))
+    rounds = gc_loop(fixture, memory_runtime, PodImages(fixture.manager, fixture.clock))
     rounds.gate_file.record_start([OTHER], enabled=True)
     rounds.gate_file.record_start([OTHER], enabled=False)
     await rounds.round()

@@ -50,12 +50,17 @@ def full_shelf() -> InMemoryRuntime:
 async def test_no_live_pod_loses_its_image(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[object, ...]]
 ) -> None:
-    shelf = full_shelf()
-    fixture = ManagerFixture(shelf, Path(tmp_path_factory.mktemp("state")))
+    memory_runtime = full_shelf()
+    fixture = ManagerFixture(memory_runtime, Path(tmp_path_factory.mktemp("state")))
     fixture.cluster.handlers = {name: handler for name, handler in CLASSES.items() if name}
     pods = PodImages(fixture.manager, fixture.clock)
     collector = ImageGCManager(
-        shelf, fixture.clock, ImageGCPolicy(1, 0), shelf.disk, pods.in_use, pods.lock
+        memory_runtime,
+        fixture.clock,
+        ImageGCPolicy(1, 0),
+        memory_runtime.disk,
+        pods.in_use,
+        pods.lock,
     )
     living: dict[str, tuple[str, str]] = {}
     for step in steps:
@@ -72,11 +77,13 @@ async def test_no_live_pod_loses_its_image(
                 await fixture.clock.advance(seconds)
                 await collector.collect()
         await pods.settled()
-        needed = {shelf.offers[wanted].key for wanted in living.values()}
+        needed = {memory_runtime.offers[wanted].key for wanted in living.values()}
         assert await pods.in_use() == needed
-        assert needed <= set(shelf.images)
+        assert needed <= set(memory_runtime.images)
     await collector.refresh()
     await fixture.clock.advance(600)
     await collector.collect()
-    assert set(shelf.images) == {shelf.offers[wanted].key for wanted in living.values()}
+    assert set(memory_runtime.images) == {
+        memory_runtime.offers[wanted].key for wanted in living.values()
+    }
     await pods.stop()

@@ -31,16 +31,16 @@ PAUSE = Image("sha256:pause", ("pause:1",), size=1, pinned=True)
 
 
 def shelf_with(*images: Image) -> InMemoryRuntime:
-    shelf = InMemoryRuntime.of(images)
-    shelf.offers = {("app:1", image.handler): image for image in (PROCESS, DEFAULT)}
-    return shelf
+    memory_runtime = InMemoryRuntime.of(images)
+    memory_runtime.offers = {("app:1", image.handler): image for image in (PROCESS, DEFAULT)}
+    return memory_runtime
 
 
 class Workload:
     """The pods of a node; deleting one takes its containers from the runtime."""
 
-    def __init__(self, shelf: InMemoryRuntime, *pods: Pod) -> None:
-        self.shelf = shelf
+    def __init__(self, memory_runtime: InMemoryRuntime, *pods: Pod) -> None:
+        self.memory_runtime = memory_runtime
         self.pods = list(pods)
         self.deleted: list[str] = []
 
@@ -49,14 +49,16 @@ class Workload:
 
     async def delete_pod(self, pod: Pod) -> None:
         self.deleted.append(pod.name)
-        self.shelf.in_use = set()
+        self.memory_runtime.in_use = set()
 
 
-def reset(shelf: InMemoryRuntime, folder: Path, workload: Workload | None = None) -> ImageReset:
+def reset(
+    memory_runtime: InMemoryRuntime, folder: Path, workload: Workload | None = None
+) -> ImageReset:
     clock = VirtualClock()
     pull_manager = ImagePullManager(PullRecordFiles(folder), CredentialVerification(), clock)
     return ImageReset(
-        shelf, pull_manager, GateStateFile.in_state_dir(folder), clock, workload, "n1"
+        memory_runtime, pull_manager, GateStateFile.in_state_dir(folder), clock, workload, "n1"
     )
 
 
@@ -113,66 +115,66 @@ def test_a_debt_exists_exactly_if_the_gate_was_ever_switched(starts: list[bool])
 
 
 async def test_the_gate_on_off_on_with_the_clean_up_between(tmp_path: Path) -> None:
-    shelf = shelf_with(PAUSE)
+    memory_runtime = shelf_with(PAUSE)
     gate_file = GateStateFile.in_state_dir(tmp_path)
-    fixture = ManagerFixture(shelf, tmp_path)
+    fixture = ManagerFixture(memory_runtime, tmp_path)
     fixture.cluster.handlers = {"ws2022": "process"}
     pod = pod_of("app:1", runtime_class="ws2022")
 
-    gate_file.record_start(await shelf.list_images(), enabled=True)
+    gate_file.record_start(await memory_runtime.list_images(), enabled=True)
     assert (await fixture.ready(pod)).key == PROCESS.key
 
     fixture.gate = False
     fixture.restart()
-    assert gate_file.record_start(await shelf.list_images(), enabled=False).clean_up_owed
+    assert gate_file.record_start(await memory_runtime.list_images(), enabled=False).clean_up_owed
     assert (await fixture.ready(pod)).key == DEFAULT.key
-    assert set(shelf.images) == {PAUSE.key, PROCESS.key, DEFAULT.key}
-    report = await reset(shelf, tmp_path).run()
+    assert set(memory_runtime.images) == {PAUSE.key, PROCESS.key, DEFAULT.key}
+    report = await reset(memory_runtime, tmp_path).run()
     assert report.complete
-    assert set(shelf.images) == {PAUSE.key}
+    assert set(memory_runtime.images) == {PAUSE.key}
     assert report.removed == (PROCESS.key, DEFAULT.key)
     assert not gate_file.needs_clean_up
     assert (await fixture.ready(pod)).pulled
 
     fixture.gate = True
     fixture.restart()
-    assert gate_file.record_start(await shelf.list_images(), enabled=True).clean_up_owed
-    assert (await reset(shelf, tmp_path).run()).complete
+    assert gate_file.record_start(await memory_runtime.list_images(), enabled=True).clean_up_owed
+    assert (await reset(memory_runtime, tmp_path).run()).complete
     assert (await fixture.ready(pod)).key == PROCESS.key
-    assert set(shelf.images) == {PAUSE.key, PROCESS.key}
+    assert set(memory_runtime.images) == {PAUSE.key, PROCESS.key}
 
 
 async def test_a_reset_restarts_the_pods_that_have_a_runtime_class(tmp_path: Path) -> None:
-    shelf = shelf_with(PROCESS, DEFAULT)
-    shelf.in_use = {PROCESS.key}
-    workload = Workload(shelf, owned_pod("classy", "ws2022"), owned_pod("plain", None))
-    report = await reset(shelf, tmp_path, workload).run()
+    memory_runtime = shelf_with(PROCESS, DEFAULT)
+    memory_runtime.in_use = {PROCESS.key}
+    workload = Workload(memory_runtime, owned_pod("classy", "ws2022"), owned_pod("plain", None))
+    report = await reset(memory_runtime, tmp_path, workload).run()
     assert workload.deleted == ["classy"]
     assert report.complete
-    assert not shelf.images
+    assert not memory_runtime.images
 
 
 async def test_what_a_pod_without_a_class_uses_stays_and_owes_nothing(tmp_path: Path) -> None:
-    shelf = shelf_with(PROCESS, DEFAULT)
-    shelf.in_use = {DEFAULT.key}
+    memory_runtime = shelf_with(PROCESS, DEFAULT)
+    memory_runtime.in_use = {DEFAULT.key}
     plain = owned_pod("plain", None)
     plain.spec.containers[0].image = "app:1"
     gate_file = GateStateFile.in_state_dir(tmp_path)
     gate_file.record_start([PROCESS], enabled=True)
     gate_file.record_start([PROCESS], enabled=False)
-    work = reset(shelf, tmp_path, Workload(shelf, plain))
+    work = reset(memory_runtime, tmp_path, Workload(memory_runtime, plain))
     work.pull_manager.record_pull_intent(PullKey("app:1"))
     work.pull_manager.record_image_pulled(PullKey("app:1"), DEFAULT.key, None)
     report = await work.run()
     assert report.complete
-    assert set(shelf.images) == {DEFAULT.key}
+    assert set(memory_runtime.images) == {DEFAULT.key}
     assert work.pull_manager.counts() == (0, 1), "who may use it is still known"
     assert not gate_file.needs_clean_up
 
 
 async def test_the_records_of_what_is_gone_are_forgotten(tmp_path: Path) -> None:
-    shelf = shelf_with(PROCESS)
-    work = reset(shelf, tmp_path)
+    memory_runtime = shelf_with(PROCESS)
+    work = reset(memory_runtime, tmp_path)
     work.pull_manager.record_pull_intent(PullKey("app:1", "process"))
     work.pull_manager.record_image_pulled(PullKey("app:1", "process"), PROCESS.key, None)
     assert isinstance(work.clock, VirtualClock)
@@ -199,13 +201,13 @@ def test_only_pinned_images_and_those_of_pods_that_stay_are_not_stale() -> None:
 async def test_a_pod_that_would_not_come_back_is_left_alone(tmp_path: Path) -> None:
     bare = make_pod("bare").node("n1").obj()
     bare.spec.runtime_class_name = "ws2022"
-    shelf = shelf_with(PROCESS, DEFAULT)
-    shelf.in_use = {PROCESS.key}
+    memory_runtime = shelf_with(PROCESS, DEFAULT)
+    memory_runtime.in_use = {PROCESS.key}
     gate_file = GateStateFile.in_state_dir(tmp_path)
     gate_file.record_start([PROCESS], enabled=True)
     gate_file.record_start([PROCESS], enabled=False)
-    workload = Workload(shelf, bare)
-    report = await reset(shelf, tmp_path, workload).run()
+    workload = Workload(memory_runtime, bare)
+    report = await reset(memory_runtime, tmp_path, workload).run()
     assert (workload.deleted, [pod.name for pod in report.pods.leave]) == ([], ["bare"])
     assert report.remaining == (PROCESS.key,)
     assert not report.complete
@@ -214,22 +216,22 @@ async def test_a_pod_that_would_not_come_back_is_left_alone(tmp_path: Path) -> N
 
 
 async def test_a_removal_that_fails_keeps_the_debt_open(tmp_path: Path) -> None:
-    shelf = shelf_with(PROCESS)
-    shelf.stuck = {PROCESS.key}
-    report = await reset(shelf, tmp_path).run()
+    memory_runtime = shelf_with(PROCESS)
+    memory_runtime.stuck = {PROCESS.key}
+    report = await reset(memory_runtime, tmp_path).run()
     assert report.failed == {PROCESS.key: "RemoveImage: UNKNOWN: device or resource busy"}
     assert not report.complete
 
 
 async def test_images_that_stay_in_use_are_waited_for_but_not_for_ever(tmp_path: Path) -> None:
-    shelf = shelf_with(PROCESS)
-    shelf.in_use = {PROCESS.key}
+    memory_runtime = shelf_with(PROCESS)
+    memory_runtime.in_use = {PROCESS.key}
 
     class Stubborn(Workload):
         async def delete_pod(self, pod: Pod) -> None:
             self.deleted.append(pod.name)
 
-    work = reset(shelf, tmp_path, Stubborn(shelf, owned_pod("slow", "ws2022")))
+    work = reset(memory_runtime, tmp_path, Stubborn(memory_runtime, owned_pod("slow", "ws2022")))
     assert isinstance(work.clock, VirtualClock)
     report = await work.clock.run(work.run())
     assert report.remaining == (PROCESS.key,)
@@ -237,15 +239,15 @@ async def test_images_that_stay_in_use_are_waited_for_but_not_for_ever(tmp_path:
 
 
 async def test_a_dry_run_of_the_reset_changes_nothing(tmp_path: Path) -> None:
-    shelf = shelf_with(PROCESS, DEFAULT)
-    shelf.in_use = {ImageKey(PROCESS.id)}
-    report = await reset(shelf, tmp_path).run(dry_run=True)
+    memory_runtime = shelf_with(PROCESS, DEFAULT)
+    memory_runtime.in_use = {ImageKey(PROCESS.id)}
+    report = await reset(memory_runtime, tmp_path).run(dry_run=True)
     assert (report.removed, report.remaining) == ((DEFAULT.key,), (PROCESS.key,))
-    assert shelf.removed == []
-    assert len(shelf.images) == 2
+    assert memory_runtime.removed == []
+    assert len(memory_runtime.images) == 2
 
 
 async def test_every_removal_names_its_handler(tmp_path: Path) -> None:
-    shelf = shelf_with(PROCESS, DEFAULT)
-    await reset(shelf, tmp_path).run()
-    assert shelf.removed == [ImageSpec(PROCESS.id, "process"), ImageSpec(DEFAULT.id)]
+    memory_runtime = shelf_with(PROCESS, DEFAULT)
+    await reset(memory_runtime, tmp_path).run()
+    assert memory_runtime.removed == [ImageSpec(PROCESS.id, "process"), ImageSpec(DEFAULT.id)]

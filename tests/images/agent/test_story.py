@@ -69,7 +69,7 @@ async def create_pod(client: Client, image: str, name: str, runtime_class: str |
     return await client.create(pod)
 
 
-async def until_told(client: Client, reason: str, *pods: str) -> dict[str, Event]:
+async def wait_for_event(client: Client, reason: str, *pods: str) -> dict[str, Event]:
     """Wait until every one of the pods has such an event."""
     told: dict[str, Event] = {}
     async with asyncio.timeout(PATIENCE), client.watch(Event) as stream:
@@ -112,7 +112,7 @@ async def test_two_pods_two_manifests_one_node_and_collecting_one_leaves_the_oth
     async with agent(cluster, runtime, tmp_path, clock) as metrics:
         old = await create_pod(cluster, name, "on-2019", "ws2019")
         await create_pod(cluster, name, "on-2022", "ws2022")
-        told = await until_told(cluster, "Pulled", "on-2019", "on-2022")
+        told = await wait_for_event(cluster, "Pulled", "on-2019", "on-2022")
         assert told["on-2019"].reporting_controller == "bayplan-node-agent"
         images = await images_named(runtime, name)
         assert set(images) == {"wcow-2019", "wcow-2022"}
@@ -152,7 +152,7 @@ async def test_a_pod_without_a_class_gets_the_default_handlers_image(
     image = push(registry, "plain:1")
     async with agent(cluster, runtime, tmp_path, VirtualClock()):
         await create_pod(cluster, image.name, "plain", None)
-        await until_told(cluster, "Pulled", "plain")
+        await wait_for_event(cluster, "Pulled", "plain")
         assert {h: i.id for h, i in (await images_named(runtime, image.name)).items()} == {
             "": image.id
         }
@@ -164,7 +164,7 @@ async def test_a_handler_that_the_index_has_nothing_for_is_told_of(
     image = push(registry, "linux-only:1")
     async with agent(cluster, runtime, tmp_path, VirtualClock()):
         await create_pod(cluster, image.name, "windows", "ws2019")
-        told = await until_told(cluster, "Failed", "windows")
+        told = await wait_for_event(cluster, "Failed", "windows")
         note = told["windows"].note
         assert "wcow-2019" in note
         assert "linux" in note
@@ -183,9 +183,9 @@ async def test_pull_secrets_are_read_from_the_api(
     pod.spec.node_name, pod.metadata.uid = NODE, ""
     async with agent(cluster, runtime, tmp_path, VirtualClock()):
         await cluster.create(pod)
-        await until_told(cluster, "Pulled", "owner")
+        await wait_for_event(cluster, "Pulled", "owner")
         await create_pod(cluster, image.name, "stranger", None)
-        await until_told(cluster, "Failed", "stranger")
+        await wait_for_event(cluster, "Failed", "stranger")
 
 
 async def test_the_command_serves_a_node_and_ends_when_told(
@@ -197,7 +197,7 @@ async def test_the_command_serves_a_node_and_ends_when_told(
     options += ["--kubeconfig", str(tmp_path / "kubeconfig"), "--state-dir", str(tmp_path / "s")]
     with running([*command, *options], "managing the images of node n1") as agent_process:
         await create_pod(cluster, name, "on-2022", "ws2022")
-        await until_told(cluster, "Pulled", "on-2022")
+        await wait_for_event(cluster, "Pulled", "on-2022")
     assert agent_process.process.returncode == 0
     assert not any("Traceback" in line for line in agent_process.log)
     assert set(await images_named(runtime, name)) == {"wcow-2022"}

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import socket
 import sys
 import tempfile
 import urllib.request
@@ -11,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.images.cri import cri_pb2 as cri
-from tests.images.parts.crashing import cri_process
-from tests.images.parts.registry import free_port
+from tests.images.parts.cri_process import cri_process
 from tests.images.parts.service import CONFIG
 from tests.patience import PATIENCE
 
@@ -49,7 +49,9 @@ async def test_it_serves_until_it_is_told_to_stop(short: Path) -> None:
 
 
 async def test_it_exposes_its_metrics(short: Path) -> None:
-    port = free_port()
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     async with cri_process(short, *configured(short), "--metrics-port", str(port)):
         url = f"http://127.0.0.1:{port}/metrics"
         text = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=PATIENCE).read())

@@ -28,7 +28,7 @@ def image_of_noise(hostile: HostileRegistry, name: str = "image:1") -> str:
     return hostile.tag(top, name)
 
 
-class Cutting:
+class CuttingRegistry:
     """Hangs up in the middle of every big layer, and never lets it be continued."""
 
     def __init__(self, hostile: HostileRegistry) -> None:
@@ -61,7 +61,7 @@ def partial(service: Service) -> list[Path]:
 async def test_the_next_pull_asks_for_the_rest_alone(
     service: Service, hostile: HostileRegistry
 ) -> None:
-    cutting, name = Cutting(hostile), image_of_noise(hostile)
+    cutting, name = CuttingRegistry(hostile), image_of_noise(hostile)
     await fails(service, name)
     assert await service.list() == []
     assert list((service.root / "blobs").iterdir()) == []
@@ -76,7 +76,7 @@ async def test_the_next_pull_asks_for_the_rest_alone(
 async def test_a_restart_in_between_changes_nothing(
     tmp_path: Path, hostile: HostileRegistry
 ) -> None:
-    cutting, name = Cutting(hostile), image_of_noise(hostile)
+    cutting, name = CuttingRegistry(hostile), image_of_noise(hostile)
     async with running_service(tmp_path / "store", settings(tmp_path)) as service:
         await fails(service, name)
     before = len(hostile.asked)
@@ -91,7 +91,7 @@ async def test_a_restart_in_between_changes_nothing(
 async def test_what_is_wrong_on_the_disk_is_sent_anew(
     service: Service, hostile: HostileRegistry, damage: str
 ) -> None:
-    cutting, name = Cutting(hostile), image_of_noise(hostile)
+    cutting, name = CuttingRegistry(hostile), image_of_noise(hostile)
     await fails(service, name)
     (path,) = [path for path in partial(service) if path.stat().st_size == ENOUGH]
     contents = {"other": bytes(ENOUGH), "longer": bytes(10**6), "shorter": NOISE[:10]}
@@ -104,7 +104,7 @@ async def test_what_is_wrong_on_the_disk_is_sent_anew(
 async def test_a_server_that_continues_with_something_else_is_asked_for_all(
     service: Service, hostile: HostileRegistry
 ) -> None:
-    cutting, name = Cutting(hostile), image_of_noise(hostile)
+    cutting, name = CuttingRegistry(hostile), image_of_noise(hostile)
     await fails(service, name)
     cutting.on = False
 
@@ -122,7 +122,7 @@ async def test_a_server_that_continues_with_something_else_is_asked_for_all(
 async def test_what_one_repository_sent_is_not_continued_for_another(
     service: Service, hostile: HostileRegistry
 ) -> None:
-    cutting, name = Cutting(hostile), image_of_noise(hostile)
+    cutting, name = CuttingRegistry(hostile), image_of_noise(hostile)
     await fails(service, name)
     cutting.on = False
     other = image_of_noise(hostile, "other:1")
@@ -145,7 +145,7 @@ async def test_content_that_is_not_what_it_should_be_is_not_kept(
 
 
 async def test_what_is_too_old_goes_at_the_start(tmp_path: Path, hostile: HostileRegistry) -> None:
-    Cutting(hostile)
+    CuttingRegistry(hostile)
     async with running_service(tmp_path / "store", settings(tmp_path)) as service:
         await fails(service, image_of_noise(hostile))
         assert partial(service)

@@ -27,7 +27,7 @@ async def foreign() -> AsyncIterator[HostileRegistry]:
         yield running
 
 
-class Private:
+class PrivateImage:
     """An image of a real registry with a password, pulled by who has it."""
 
     def __init__(self, registry: Registry, name: str) -> None:
@@ -46,8 +46,8 @@ class Private:
 
 
 @pytest.fixture
-async def private(guarded_registry: Registry, service: Service, tmp_path: Path) -> Private:
-    made = Private(guarded_registry, f"team/{tmp_path.name.replace('_', '')}:1")
+async def private(guarded_registry: Registry, service: Service, tmp_path: Path) -> PrivateImage:
+    made = PrivateImage(guarded_registry, f"team/{tmp_path.name.replace('_', '')}:1")
     await made.pull(service)
     return made
 
@@ -59,7 +59,7 @@ async def refused(service: Service, image: str) -> grpc.StatusCode:
 
 
 async def test_naming_a_digest_is_not_having_it(
-    service: Service, foreign: HostileRegistry, private: Private
+    service: Service, foreign: HostileRegistry, private: PrivateImage
 ) -> None:
     async def name_it(request: web.Request) -> web.Response | None:
         if request.method != "HEAD":
@@ -74,7 +74,7 @@ async def test_naming_a_digest_is_not_having_it(
 
 
 async def test_having_the_documents_is_not_having_the_layers(
-    service: Service, foreign: HostileRegistry, private: Private
+    service: Service, foreign: HostileRegistry, private: PrivateImage
 ) -> None:
     async def claim_all(request: web.Request) -> web.Response | None:
         if request.method == "HEAD" and "/blobs/" in request.path:
@@ -88,13 +88,13 @@ async def test_having_the_documents_is_not_having_the_layers(
     assert foreign.paths("/blobs/") == [f"/v2/mine/blobs/{config_of(private)}"]
 
 
-def config_of(private: Private) -> str:
+def config_of(private: PrivateImage) -> str:
     manifest = json.loads(private.builder.blobs[private.manifest])
     return str(manifest["config"]["digest"])
 
 
 async def test_claiming_anothers_content_for_a_layer_does_not_give_it(
-    service: Service, foreign: HostileRegistry, private: Private
+    service: Service, foreign: HostileRegistry, private: PrivateImage
 ) -> None:
     builder = foreign.builder
     top = builder.image(tar_of(("mine", b"worthless")))
@@ -137,7 +137,7 @@ async def test_who_asks_while_another_pulls_gets_nothing_of_it(
 
 
 async def test_who_has_all_of_it_shares_it(
-    service: Service, foreign: HostileRegistry, private: Private
+    service: Service, foreign: HostileRegistry, private: PrivateImage
 ) -> None:
     foreign.builder.blobs.update(private.builder.blobs)
     before = {path.name for path in service.root.glob("[bc]*/*")}

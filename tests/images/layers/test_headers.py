@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bayplan.images.layers.headers import parse_records
 from bayplan.images.layers.streams import UnpackLimits
 from bayplan.images.registry.errors import IntegrityError
-from tests.images.layers.test_unpack import Stack, stack
+from tests.images.layers.test_unpack import LayerStack, stack
 from tests.images.parts.layouts import directory, tar_of
 
 __all__ = ["stack"]
@@ -58,7 +58,7 @@ def gnu_sparse(size: int, *, more: bool = False) -> bytes:
     return checksummed(block)
 
 
-def test_a_hole_counts_towards_what_a_layer_expands_to(stack: Stack) -> None:
+def test_a_hole_counts_towards_what_a_layer_expands_to(stack: LayerStack) -> None:
     bomb = gnu_sparse(42_000_000) + bytes(1024)
     with pytest.raises(IntegrityError, match="expands to more"):
         stack.add(bomb, SMALL)
@@ -76,13 +76,13 @@ def test_a_hole_counts_towards_what_a_layer_expands_to(stack: Stack) -> None:
     ],
 )
 def test_a_hole_of_an_extended_header_counts_as_well(
-    stack: Stack, records: list[tuple[str, str]]
+    stack: LayerStack, records: list[tuple[str, str]]
 ) -> None:
     with pytest.raises(IntegrityError, match="expands to more"):
         stack.add(extended(*records) + header("f", tarfile.REGTYPE) + bytes(1024), SMALL)
 
 
-def test_a_hole_stays_a_hole(stack: Stack) -> None:
+def test_a_hole_stays_a_hole(stack: LayerStack) -> None:
     stack.add(gnu_sparse(42_000_000) + bytes(1024))
     status = stack.path("hole").stat()
     assert (status.st_size, status.st_blocks) == (42_000_000, 0)
@@ -90,7 +90,7 @@ def test_a_hole_stays_a_hole(stack: Stack) -> None:
 
 @pytest.mark.parametrize("form", ["gnu", "0.0", "0.1", "1.0"])
 def test_sparse_files_of_the_real_tar_arrive_as_they_were(
-    stack: Stack, tmp_path: Path, form: str
+    stack: LayerStack, tmp_path: Path, form: str
 ) -> None:
     source = tmp_path / "source"
     source.mkdir()
@@ -111,25 +111,27 @@ def test_sparse_files_of_the_real_tar_arrive_as_they_were(
     "map_",
     ["5,10,2,1", "0,99", "1", "a,b", "0," + "9" * 30, "-5,1", "0,5,3,4", "٣,0"],
 )
-def test_an_impossible_map_is_refused(stack: Stack, map_: str) -> None:
+def test_an_impossible_map_is_refused(stack: LayerStack, map_: str) -> None:
     records = extended(("GNU.sparse.map", map_), ("GNU.sparse.size", "50"))
     with pytest.raises(IntegrityError, match="sparse"):
         stack.add(records + header("f", tarfile.REGTYPE, b"x" * 20) + bytes(1024))
 
 
 @pytest.mark.parametrize("body", [b"", b"7", b"9" * 600, b"1000000\n" + b"1\n" * 100, b"x\n1\n2\n"])
-def test_a_map_before_the_data_that_cannot_be_read_is_refused(stack: Stack, body: bytes) -> None:
+def test_a_map_before_the_data_that_cannot_be_read_is_refused(
+    stack: LayerStack, body: bytes
+) -> None:
     records = extended(("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"))
     with pytest.raises(IntegrityError):
         stack.add(records + header("f", tarfile.REGTYPE, body))
 
 
-def test_a_sparse_header_that_is_cut_is_refused(stack: Stack) -> None:
+def test_a_sparse_header_that_is_cut_is_refused(stack: LayerStack) -> None:
     with pytest.raises(IntegrityError):
         stack.add(gnu_sparse(10, more=True))
 
 
-def peak_of(stack: Stack, layer: bytes) -> int:
+def peak_of(stack: LayerStack, layer: bytes) -> int:
     """How much memory unpacking a layer takes at most."""
     tracemalloc.start()
     try:
@@ -139,7 +141,7 @@ def peak_of(stack: Stack, layer: bytes) -> int:
         tracemalloc.stop()
 
 
-def test_global_headers_take_no_memory_and_say_nothing(stack: Stack) -> None:
+def test_global_headers_take_no_memory_and_say_nothing(stack: LayerStack) -> None:
     def globals_of(number: int) -> bytes:
         return extended((f"k{number}", "x" * 900_000), ("mtime", "77"), kind=tarfile.XGLTYPE)
 
@@ -149,7 +151,7 @@ def test_global_headers_take_no_memory_and_say_nothing(stack: Stack) -> None:
     assert stack.path("f5").stat().st_mtime != 77
 
 
-def test_what_directories_say_takes_no_memory(stack: Stack) -> None:
+def test_what_directories_say_takes_no_memory(stack: LayerStack) -> None:
     members = []
     for number in range(64):
         attributes = extended(("comment", "x" * 450_000), ("SCHILY.xattr.user.a", "y" * 450_000))
@@ -158,14 +160,14 @@ def test_what_directories_say_takes_no_memory(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("kind", [tarfile.XGLTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
-def test_headers_upon_headers_are_refused(stack: Stack, kind: bytes) -> None:
+def test_headers_upon_headers_are_refused(stack: LayerStack, kind: bytes) -> None:
     body = record("comment", "x") if kind != tarfile.GNUTYPE_LONGNAME else b"name\0"
     chain = header("h", kind, body) * 900
     with pytest.raises(IntegrityError, match="headers"):
         stack.add(chain + header("f", tarfile.REGTYPE) + bytes(1024))
 
 
-def test_a_megabyte_of_digits_is_read_at_once(stack: Stack) -> None:
+def test_a_megabyte_of_digits_is_read_at_once(stack: LayerStack) -> None:
     with pytest.raises(IntegrityError, match="extended header"):
         stack.add(header("pax", tarfile.XHDTYPE, b"1" * 900_000) + bytes(1024))
 
@@ -209,26 +211,26 @@ def test_no_header_does_worse_than_being_refused(body: bytes) -> None:
 )
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.DIRTYPE])
 def test_impossible_numbers_are_refused(
-    stack: Stack, keyword: str, value: str, kind: bytes
+    stack: LayerStack, keyword: str, value: str, kind: bytes
 ) -> None:
     name = "f/" if kind == tarfile.DIRTYPE else "f"
     with pytest.raises(IntegrityError):
         stack.add(extended((keyword, value)) + header(name, kind) + bytes(1024))
 
 
-def test_directories_that_names_imply_count_as_entries(stack: Stack) -> None:
+def test_directories_that_names_imply_count_as_entries(stack: LayerStack) -> None:
     deep = [(f"{n}/" + "d/" * 100 + "f", b"") for n in range(5)]
     with pytest.raises(IntegrityError, match="entries"):
         stack.add(tar_of(*deep), UnpackLimits(entries=200))
 
 
-def test_names_have_a_bound_together(stack: Stack) -> None:
+def test_names_have_a_bound_together(stack: LayerStack) -> None:
     names = [("/".join(["n" * 200] * 10) + str(n), b"") for n in range(10)]
     with pytest.raises(IntegrityError, match="names"):
         stack.add(tar_of(*names), UnpackLimits(names=10_000))
 
 
-def test_capabilities_and_long_names_arrive(stack: Stack) -> None:
+def test_capabilities_and_long_names_arrive(stack: LayerStack) -> None:
     buffer = io.BytesIO()
     capability = struct.pack("<IIIII", 0x02000000, 1 << 10, 0, 0, 0).decode("utf-8")
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:

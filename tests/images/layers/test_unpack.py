@@ -17,7 +17,7 @@ from tests.images.parts.layouts import digest_of, directory, entry, gzipped, tar
 LINK, HARD = tarfile.SYMTYPE, tarfile.LNKTYPE
 
 
-class Stack:
+class LayerStack:
     """Layers applied one on another."""
 
     def __init__(self, root: Path) -> None:
@@ -47,20 +47,20 @@ class Stack:
 
 
 @pytest.fixture
-def stack(tmp_path: Path) -> Stack:
+def stack(tmp_path: Path) -> LayerStack:
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "precious").write_text("untouched")
     (tmp_path / "layers").mkdir()
-    return Stack(tmp_path / "layers")
+    return LayerStack(tmp_path / "layers")
 
 
-def untouched(stack: Stack) -> bool:
+def untouched(stack: LayerStack) -> bool:
     outside = stack.root.parent / "outside"
     names = [path.name for path in outside.iterdir()]
     return names == ["precious"] and (outside / "precious").read_text() == "untouched"
 
 
-def test_files_directories_and_links_arrive_with_their_modes(stack: Stack) -> None:
+def test_files_directories_and_links_arrive_with_their_modes(stack: LayerStack) -> None:
     stack.add(
         tar_of(
             directory("etc", 0o750),
@@ -78,14 +78,14 @@ def test_files_directories_and_links_arrive_with_their_modes(stack: Stack) -> No
 
 
 @pytest.mark.parametrize("compress", [gzipped, bytes, zstandard.ZstdCompressor().compress])
-def test_every_compression_is_understood(stack: Stack, compress: object) -> None:
+def test_every_compression_is_understood(stack: LayerStack, compress: object) -> None:
     layer = tar_of(("file", b"content"))
     assert callable(compress)
     stack.add(layer, stored=compress(layer))
     assert stack.path("file").read_bytes() == b"content"
 
 
-def test_an_upper_layer_replaces_files_without_touching_the_lower_one(stack: Stack) -> None:
+def test_an_upper_layer_replaces_files_without_touching_the_lower_one(stack: LayerStack) -> None:
     stack.add(tar_of(("file", b"below"), ("same", b"shared")))
     lower = stack.top
     stack.add(tar_of(("file", b"above")))
@@ -95,7 +95,7 @@ def test_an_upper_layer_replaces_files_without_touching_the_lower_one(stack: Sta
     assert stack.path("same").stat().st_ino == (lower / "same").stat().st_ino
 
 
-def test_a_whiteout_takes_away_what_is_below(stack: Stack) -> None:
+def test_a_whiteout_takes_away_what_is_below(stack: LayerStack) -> None:
     stack.add(tar_of(("a/x", b""), ("a/y/z", b""), ("b", b"")))
     stack.add(tar_of(("a/.wh.x", b""), ("a/.wh.y", b""), (".wh.nothing", b""), ("c/.wh.d", b"")))
     assert stack.names() == {"a", "b"}
@@ -103,7 +103,7 @@ def test_a_whiteout_takes_away_what_is_below(stack: Stack) -> None:
 
 @pytest.mark.parametrize("opaque_first", [True, False])
 def test_an_opaque_directory_keeps_only_what_its_own_layer_brings(
-    stack: Stack, opaque_first: bool
+    stack: LayerStack, opaque_first: bool
 ) -> None:
     stack.add(tar_of(("d/old", b""), ("d/sub/old", b"")))
     opaque, new = ("d/.wh..wh..opq", b""), ("d/sub/new", b"")
@@ -111,13 +111,13 @@ def test_an_opaque_directory_keeps_only_what_its_own_layer_brings(
     assert stack.names() == {"d", "d/sub", "d/sub/new"}
 
 
-def test_a_whiteout_spares_what_its_own_layer_brings(stack: Stack) -> None:
+def test_a_whiteout_spares_what_its_own_layer_brings(stack: LayerStack) -> None:
     stack.add(tar_of(("f", b"old")))
     stack.add(tar_of(("f", b"new"), (".wh.f", b"")))
     assert stack.path("f").read_bytes() == b"new"
 
 
-def test_a_file_replaces_a_directory_and_the_other_way_round(stack: Stack) -> None:
+def test_a_file_replaces_a_directory_and_the_other_way_round(stack: LayerStack) -> None:
     stack.add(tar_of(("a/b", b""), ("c", b"")))
     stack.add(tar_of(("a", b"file")))
     assert stack.path("a").read_bytes() == b"file"
@@ -125,7 +125,7 @@ def test_a_file_replaces_a_directory_and_the_other_way_round(stack: Stack) -> No
     assert stack.names() == {"a", "c", "c/d"}
 
 
-def test_links_on_the_way_are_followed_inside_the_root(stack: Stack) -> None:
+def test_links_on_the_way_are_followed_inside_the_root(stack: LayerStack) -> None:
     stack.add(tar_of(directory("usr/lib"), entry("lib", LINK, "usr/lib")))
     stack.add(tar_of(("lib/one", b"1")))
     stack.add(tar_of(entry("abs", LINK, "/usr"), ("abs/two", b"2")))
@@ -136,19 +136,19 @@ def test_links_on_the_way_are_followed_inside_the_root(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/../../evil", "a/../b", "/../evil", ".."])
-def test_names_that_lead_out_are_refused(stack: Stack, name: str) -> None:
+def test_names_that_lead_out_are_refused(stack: LayerStack, name: str) -> None:
     with pytest.raises(IntegrityError, match="leads out"):
         stack.add(tar_of((name, b"evil")))
     assert untouched(stack)
 
 
-def test_an_absolute_name_lands_inside_the_root(stack: Stack) -> None:
+def test_an_absolute_name_lands_inside_the_root(stack: LayerStack) -> None:
     stack.add(tar_of(("/etc/evil", b"tamed")))
     assert stack.path("etc/evil").read_bytes() == b"tamed"
 
 
 @pytest.mark.parametrize("how", ["absolute", "relative"])
-def test_a_link_out_of_the_root_is_no_way_out(stack: Stack, how: str) -> None:
+def test_a_link_out_of_the_root_is_no_way_out(stack: LayerStack, how: str) -> None:
     outside = str(stack.root.parent / "outside")
     target = outside if how == "absolute" else "../../outside"
     stack.add(
@@ -164,7 +164,7 @@ def test_a_link_out_of_the_root_is_no_way_out(stack: Stack, how: str) -> None:
     assert untouched(stack)
 
 
-def test_a_link_put_below_later_is_no_way_out_either(stack: Stack) -> None:
+def test_a_link_put_below_later_is_no_way_out_either(stack: LayerStack) -> None:
     outside = str(stack.root.parent / "outside")
     stack.add(tar_of(directory("d"), ("d/f", b"")))
     # The directory is seen, replaced by a link, then used again.
@@ -174,56 +174,58 @@ def test_a_link_put_below_later_is_no_way_out_either(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("target", ["../../outside/precious", "/../outside/precious", "none", "d"])
-def test_a_hard_link_to_anything_but_a_file_inside_is_refused(stack: Stack, target: str) -> None:
+def test_a_hard_link_to_anything_but_a_file_inside_is_refused(
+    stack: LayerStack, target: str
+) -> None:
     with pytest.raises(IntegrityError):
         stack.add(tar_of(directory("d"), entry("h", HARD, target)))
     assert untouched(stack)
 
 
-def test_a_hard_link_through_a_link_out_is_refused(stack: Stack) -> None:
+def test_a_hard_link_through_a_link_out_is_refused(stack: LayerStack) -> None:
     outside = str(stack.root.parent / "outside")
     with pytest.raises(IntegrityError):
         stack.add(tar_of(entry("exit", LINK, outside), entry("h", HARD, "exit/precious")))
 
 
-def test_a_hard_link_to_a_link_links_the_link(stack: Stack) -> None:
+def test_a_hard_link_to_a_link_links_the_link(stack: LayerStack) -> None:
     outside = str(stack.root.parent / "outside" / "precious")
     stack.add(tar_of(entry("s", LINK, outside), entry("h", HARD, "s"), ("h", b"replaced")))
     assert untouched(stack)
     assert stack.path("h").read_bytes() == b"replaced"
 
 
-def test_writing_onto_a_link_replaces_the_link(stack: Stack) -> None:
+def test_writing_onto_a_link_replaces_the_link(stack: LayerStack) -> None:
     outside = str(stack.root.parent / "outside" / "precious")
     stack.add(tar_of(entry("f", LINK, outside), ("f", b"mine")))
     assert untouched(stack)
     assert stack.path("f").read_bytes() == b"mine"
 
 
-def test_a_loop_of_links_is_refused(stack: Stack) -> None:
+def test_a_loop_of_links_is_refused(stack: LayerStack) -> None:
     with pytest.raises(IntegrityError, match="loops"):
         stack.add(tar_of(entry("a", LINK, "b"), entry("b", LINK, "a"), ("a/f", b"")))
 
 
-def test_an_entry_below_a_file_is_refused(stack: Stack) -> None:
+def test_an_entry_below_a_file_is_refused(stack: LayerStack) -> None:
     with pytest.raises(IntegrityError, match="which is not a directory"):
         stack.add(tar_of(("f", b""), ("f/g", b"")))
 
 
 @pytest.mark.parametrize("kind", [tarfile.CHRTYPE, tarfile.BLKTYPE])
-def test_device_nodes_are_left_out(stack: Stack, kind: bytes) -> None:
+def test_device_nodes_are_left_out(stack: LayerStack, kind: bytes) -> None:
     stack.add(tar_of(entry("dev/sda", kind), ("file", b"")))
     assert stack.names() == {"file"}
 
 
 @pytest.mark.parametrize("name", [".wh.", ".wh..", ".wh...", "d/.wh..."])
-def test_a_whiteout_of_the_directory_itself_is_refused(stack: Stack, name: str) -> None:
+def test_a_whiteout_of_the_directory_itself_is_refused(stack: LayerStack, name: str) -> None:
     with pytest.raises(IntegrityError, match="whiteout"):
         stack.add(tar_of(directory("d"), (name, b"")))
     assert untouched(stack)
 
 
-def test_a_bomb_stops_at_the_limit(stack: Stack) -> None:
+def test_a_bomb_stops_at_the_limit(stack: LayerStack) -> None:
     bomb = tar_of(("zeros", bytes(8 * 1024 * 1024)))
     small = UnpackLimits(ratio=10, ratio_floor=1024 * 1024)
     with pytest.raises(IntegrityError, match="expands to more"):
@@ -234,14 +236,14 @@ def test_a_bomb_stops_at_the_limit(stack: Stack) -> None:
         stack.add(tar_of(*((f"f{n}", b"") for n in range(20))), UnpackLimits(entries=10))
 
 
-def test_a_sparse_file_counts_in_full(stack: Stack) -> None:
+def test_a_sparse_file_counts_in_full(stack: LayerStack) -> None:
     info = tarfile.TarInfo("sparse")
     info.size = 1 << 60
     with pytest.raises(IntegrityError, match="size"):
         stack.add(info.tobuf(tarfile.GNU_FORMAT) + bytes(1024))
 
 
-def test_headers_without_end_are_refused(stack: Stack) -> None:
+def test_headers_without_end_are_refused(stack: LayerStack) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         info = tarfile.TarInfo("f")
@@ -251,7 +253,7 @@ def test_headers_without_end_are_refused(stack: Stack) -> None:
         stack.add(buffer.getvalue())
 
 
-def test_nesting_without_end_is_refused(stack: Stack) -> None:
+def test_nesting_without_end_is_refused(stack: LayerStack) -> None:
     with pytest.raises(IntegrityError, match="nests"):
         stack.add(tar_of(("a/" * 400 + "f", b"")))
     deeper = [directory("a/" * 200)]
@@ -261,13 +263,13 @@ def test_nesting_without_end_is_refused(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("cut", [600, 100, 3])
-def test_a_cut_archive_is_refused(stack: Stack, cut: int) -> None:
+def test_a_cut_archive_is_refused(stack: LayerStack, cut: int) -> None:
     layer = tar_of(("file", b"x" * 5000))
     with pytest.raises(IntegrityError):
         stack.add(layer, stored=gzipped(layer)[:-cut] if cut < 100 else layer[:cut])
 
 
-def test_the_digest_covers_what_follows_the_archive(stack: Stack) -> None:
+def test_the_digest_covers_what_follows_the_archive(stack: LayerStack) -> None:
     layer = tar_of(("file", b"x")) + b"more"
     stack.add(layer)
     with pytest.raises(IntegrityError, match="has the diff id"):
@@ -314,14 +316,14 @@ def test_a_blob_that_expands_to_nothing_can_be_stopped_as_well(tmp_path: Path, b
         unpack(job, StopsItself(4))
 
 
-def test_a_window_larger_than_is_borne_is_refused(stack: Stack) -> None:
+def test_a_window_larger_than_is_borne_is_refused(stack: LayerStack) -> None:
     # A frame that says it needs a window of 2 GiB, and a raw block.
     frame = b"\x28\xb5\x2f\xfd" + bytes([0x00, (31 - 10) << 3]) + b"\x09\x00\x00x"
     with pytest.raises(IntegrityError, match="decompressed"):
         stack.add(b"x", stored=frame)
 
 
-def test_the_usages_of_all_chains_add_up_to_the_disks(stack: Stack) -> None:
+def test_the_usages_of_all_chains_add_up_to_the_disks(stack: LayerStack) -> None:
     used = stack.add(tar_of(("a", b"x" * 9000), ("d/b", b"y" * 100), entry("h", HARD, "a")))
     used += stack.add(tar_of(("a", b"z" * 20000), ("d/.wh.b", b""), entry("h2", HARD, "a")))
     used += stack.add(tar_of(("c", b"")))

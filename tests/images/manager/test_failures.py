@@ -29,14 +29,14 @@ DEFAULT = Image("sha256:linux", ("app:1",), size=7)
 
 
 @pytest.fixture
-def shelf() -> InMemoryRuntime:
+def memory_runtime() -> InMemoryRuntime:
     offers = {("app:1", image.handler): image for image in (PROCESS, HYPERV, DEFAULT)}
     return InMemoryRuntime(offers=offers)
 
 
 @pytest.fixture
-async def fixture(shelf: InMemoryRuntime, tmp_path: Path) -> ManagerFixture:
-    fixture = ManagerFixture(shelf, tmp_path)
+async def fixture(memory_runtime: InMemoryRuntime, tmp_path: Path) -> ManagerFixture:
+    fixture = ManagerFixture(memory_runtime, tmp_path)
     fixture.cluster.handlers = {"ws2022": "process", "ws2019": "hyperv"}
     return fixture
 
@@ -59,12 +59,12 @@ async def test_an_image_of_another_handler_does_not_count_as_present(
 
 
 async def test_the_runtime_is_told_the_handler_and_the_name_as_written(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
     pod = pod_of("app:1", runtime_class="ws2022")
     pod.metadata.annotations = {"team": "a"}
     await fixture.ready(pod)
-    assert set(map(repr, shelf.asked)) == {
+    assert set(map(repr, memory_runtime.asked)) == {
         repr(ImageSpec("app:1", "process", {"team": "a"}, "app:1"))
     }
 
@@ -88,20 +88,20 @@ async def test_a_cluster_that_cannot_be_asked_is_not_a_missing_class(
 
 
 async def test_with_the_gate_off_no_class_is_looked_up_and_no_handler_sent(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
     fixture.gate = False
     fixture.restart()
     outcome = await fixture.ready(pod_of("app:1", runtime_class="ws2022"))
     assert outcome.key == ImageKey("sha256:linux")
     assert fixture.cluster.asked == []
-    assert {spec.handler for spec in shelf.asked} == {""}
+    assert {spec.handler for spec in memory_runtime.asked} == {""}
 
 
 async def test_a_runtime_that_cannot_say_is_an_inspect_error(
-    fixture: ManagerFixture, shelf: InMemoryRuntime
+    fixture: ManagerFixture, memory_runtime: InMemoryRuntime
 ) -> None:
-    shelf.broken = "ImageStatus"
+    memory_runtime.broken = "ImageStatus"
     outcome = await fixture.waiting(pod_of("app:1"))
     assert outcome.reason == "ImageInspectError"
     assert fixture.cluster.reasons() == ["InspectFailed"]
@@ -178,7 +178,7 @@ async def test_a_disk_that_cannot_be_asked_does_not_end_a_pull() -> None:
     assert clock.monotonic() > 500
 
 
-async def test_a_pull_that_ends_is_not_watched_any_more(shelf: InMemoryRuntime) -> None:
+async def test_a_pull_that_ends_is_not_watched_any_more(memory_runtime: InMemoryRuntime) -> None:
     clock = VirtualClock()
-    pulled = await watched(shelf, clock, [1]).pull(ImageSpec("app:1"), [], PodIdentity())
+    pulled = await watched(memory_runtime, clock, [1]).pull(ImageSpec("app:1"), [], PodIdentity())
     assert (pulled.key.id, clock.sleeping) == ("sha256:linux", 0)

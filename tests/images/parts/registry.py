@@ -1,12 +1,10 @@
 """A real registry: Debian's docker-registry on a free port of 127.0.0.1, filled by skopeo."""
 
 import contextlib
+import re
 import shutil
-import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,13 +14,14 @@ from tests.patience import PATIENCE
 REGISTRY = "docker-registry"
 _CONFIG = """
 version: 0.1
-log: {{level: error, accesslog: {{disabled: true}}}}
+log: {{level: info, accesslog: {{disabled: true}}}}
 storage:
   filesystem: {{rootdirectory: {root}}}
   delete: {{enabled: true}}
-http: {{addr: "127.0.0.1:{port}"}}
+http: {{addr: "127.0.0.1:0"}}
 {auth}
 """
+_LISTENS = re.compile(r"listening on 127\.0\.0\.1:(\d+)")
 USER, PASSWORD = "ann", "open-sesame"
 _USERS = f"{USER}:$2b$04$abcdefghijklmnopqrstuuXcjcm5avyCiJoD2uS24xa2lb6fjMB3G\n"  # bcrypt
 
@@ -30,12 +29,6 @@ _USERS = f"{USER}:$2b$04$abcdefghijklmnopqrstuuXcjcm5avyCiJoD2uS24xa2lb6fjMB3G\n
 def missing() -> str:
     """What is not installed here, for a skip that says so."""
     return ", ".join(name for name in (REGISTRY, "skopeo") if shutil.which(name) is None)
-
-
-def free_port() -> int:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Registry:
@@ -69,14 +62,13 @@ class Registry:
 @contextlib.contextmanager
 def running_registry(scratch: Path, *, guarded: bool = False) -> Iterator[Registry]:
     """Start a registry, wait until it answers, and stop it by its pid."""
-    port = free_port()
-    config = scratch / "registry.yml"
+    config, log = scratch / "registry.yml", scratch / "registry.log"
     auth = _guard(scratch) if guarded else ""
-    config.write_text(_CONFIG.format(root=scratch / "registry", port=port, auth=auth))
-    log = (scratch / "registry.log").open("wb")
-    with log, subprocess.Popen([REGISTRY, "serve", str(config)], stdout=log, stderr=log) as process:
+    config.write_text(_CONFIG.format(root=scratch / "registry", auth=auth))
+    command = [REGISTRY, "serve", str(config)]
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as process:
         try:
-            _wait_for(f"http://127.0.0.1:{port}/v2/", process)
+            port = _wait_for_port(log, process)
             yield Registry(f"localhost:{port}", scratch, f"{USER}:{PASSWORD}" if guarded else "")
         finally:
             process.terminate()
@@ -89,16 +81,13 @@ def _guard(scratch: Path) -> str:
     return f"auth: {{htpasswd: {{realm: tests, path: {users}}}}}"
 
 
-def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
+def _wait_for_port(log: Path, process: "subprocess.Popen[bytes]") -> int:
+    """Return the port on which the registry listens, as soon as it has logged it."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
+        if found := _LISTENS.search(log.read_text("utf-8")):
+            return int(found.group(1))
         if process.poll() is not None:
             raise RuntimeError(f"the registry ended with {process.returncode}")
-        with contextlib.suppress(urllib.error.URLError, ConnectionError):
-            try:
-                urllib.request.urlopen(url, timeout=5).close()
-            except urllib.error.HTTPError as answer:
-                answer.close()  # it is there, and guarded
-            return
         time.sleep(0.05)  # another process is starting; there is nothing to wait on but time
-    raise RuntimeError("the registry does not answer")
+    raise RuntimeError("the registry does not listen")

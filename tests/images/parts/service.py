@@ -12,10 +12,7 @@ from bayplan.base.flowcontrol import RetryPolicy
 from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.cri.client import CriClient
 from bayplan.images.cri.server import CriServerOptions, serve
-from bayplan.images.layers.streams import UnpackLimits
 from bayplan.images.platforms import Platform
-from bayplan.images.registry.download import MinimumRate
-from bayplan.images.registry.transport import RegistryTimeouts
 from bayplan.images.settings import CriSettings, load_settings
 
 HOST = Platform(os="linux", architecture="amd64")
@@ -37,13 +34,8 @@ version = 2
     Architecture = "amd64"
     OSVersion = "10.0.20348"
 """
-# Patience for machines that answer at once or never.
-QUICK = CriServerOptions(
-    RetryPolicy(attempts=3, first_wait=0.001, longest_wait=1.0),
-    RegistryTimeouts(connect=5.0, silence=1.0),
-    MinimumRate(seconds=1.0),
-    UnpackLimits(),
-)
+QUICK = CriServerOptions(retry=RetryPolicy(attempts=3, first_wait=0.001, longest_wait=1.0))
+"""Retries come at once; timeouts are the usual ones, since a busy machine may need a while."""
 
 
 def settings(directory: Path, text: str = CONFIG) -> CriSettings:

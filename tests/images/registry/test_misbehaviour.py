@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import grpc
+import msgspec
 import pytest
 from aiohttp import web
 
 from bayplan.images.registry import manifests as media_types
+from bayplan.images.registry.download import MinimumRate
 from tests.images.parts.hostile import HostileRegistry, cut_after
 from tests.images.parts.layouts import gzipped, linux, tar_of, windows
-from tests.images.parts.service import Service
+from tests.images.parts.service import QUICK, Service, running_service, settings
 
 LAYER = tar_of(("file", b"content" * 10_000))
 
@@ -141,9 +144,7 @@ async def test_a_body_that_always_breaks_off_is_given_up(
     assert len(hostile.paths(digest)) == 3
 
 
-async def test_a_body_that_only_drips_is_given_up(
-    service: Service, hostile: HostileRegistry
-) -> None:
+async def test_a_body_that_only_drips_is_given_up(hostile: HostileRegistry, tmp_path: Path) -> None:
     top = hostile.builder.image(LAYER)
     digest = layer_of(hostile, top)
 
@@ -156,7 +157,9 @@ async def test_a_body_that_only_drips_is_given_up(
         return response
 
     hostile.faults.append(drip)
-    error = await refused(service, hostile.tag(top))
+    options = msgspec.structs.replace(QUICK, minimum_rate=MinimumRate(seconds=0.1))
+    async with running_service(tmp_path / "store", settings(tmp_path), options) as service:
+        error = await refused(service, hostile.tag(top))
     assert error.code() is grpc.StatusCode.UNAVAILABLE
 
 

@@ -27,19 +27,19 @@ async def test_a_merged_image_keeps_all_names_and_the_pin() -> None:
 
 
 async def test_no_call_carries_a_handler() -> None:
-    shelf = InMemoryRuntime.of([ONE, SHARED], capacity=100)
-    shelf.offers[("app:1", "")] = SHARED
-    shelf.in_use = {ONE.key}
-    blind = HandlerlessRuntime(shelf)
+    memory_runtime = InMemoryRuntime.of([ONE, SHARED], capacity=100)
+    memory_runtime.offers[("app:1", "")] = SHARED
+    memory_runtime.in_use = {ONE.key}
+    blind = HandlerlessRuntime(memory_runtime)
     spec = ImageSpec("app:1", "process")
     assert await blind.image_status(spec) == SHARED
     assert await blind.pull_image(spec, None, None) == "sha256:app"
     await blind.remove_image(ImageSpec("sha256:app", "process"))
-    assert {each.handler for each in shelf.asked + shelf.removed} == {""}
+    assert {each.handler for each in memory_runtime.asked + memory_runtime.removed} == {""}
     assert await blind.images_in_use() == {ImageKey("sha256:app")}
 
 
 def test_the_gate_decides_how_a_runtime_is_seen() -> None:
-    shelf = InMemoryRuntime()
-    assert with_gate(shelf, enabled=True) is shelf
-    assert isinstance(with_gate(shelf, enabled=False), HandlerlessRuntime)
+    memory_runtime = InMemoryRuntime()
+    assert with_gate(memory_runtime, enabled=True) is memory_runtime
+    assert isinstance(with_gate(memory_runtime, enabled=False), HandlerlessRuntime)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 from bayplan.images.store.store import Barrier
+from tests.patience import PATIENCE
 
 
 async def test_those_who_wait_for_the_same_flush_share_it() -> None:
@@ -20,11 +21,11 @@ async def test_who_comes_after_a_flush_began_needs_another() -> None:
     def flush() -> None:
         flushes.append(1)
         began.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
 
     barrier = Barrier(flush)
     first = asyncio.ensure_future(barrier.passed())
-    await asyncio.to_thread(began.wait, 10)
+    assert await asyncio.to_thread(began.wait, PATIENCE)
     later = [asyncio.ensure_future(barrier.passed()) for _ in range(5)]
     await asyncio.sleep(0)
     go_on.set()

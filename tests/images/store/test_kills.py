@@ -22,11 +22,11 @@ from bayplan.images.cri import cri_pb2 as cri
 from bayplan.images.image_gc import ImageGCManager, ImageGCPolicy, probe_disk
 from bayplan.images.runtime.cri import CriRuntime
 from bayplan.images.runtime.objects import ImageSpec, RuntimeCallError
-from tests.images.parts.crashing import CriProcess, cri_process
-from tests.images.parts.inspecting import Expected, Found, inspect, occupied
+from tests.images.parts.cri_process import CriProcess, cri_process
 from tests.images.parts.layouts import ImageBuilder, linux, tar_of
 from tests.images.parts.registry import Registry
 from tests.images.parts.service import CONFIG
+from tests.images.parts.store_contents import Expected, Found, inspect, occupied
 
 pytestmark = pytest.mark.whole
 

@@ -3,7 +3,7 @@
     python -m tests.nodegroups.externalgrpc.public_client CLOUD_CONFIG FOLDER
 
 compiles the table into the folder with protoc, drives the cloud with the generated stub, over TLS,
-and prints what it was told as JSON. It runs in a process of its own, since the protocol's names can
+and prints the answers as JSON. It runs in a process of its own, since the protocol's names can
 be registered only once in each, and it imports nothing of ours.
 """
 
@@ -100,7 +100,10 @@ def proto() -> str:
     calls = {name: (f"{name}Request", f"{name}Response") for name in PAIRED}
     options = "NodeGroupAutoscalingOptions"
     calls["NodeGroupGetOptions"] = (f"{options}Request", f"{options}Response")
-    rpcs = [f"rpc {name}({asked}) returns ({told});" for name, (asked, told) in calls.items()]
+    rpcs = [
+        f"rpc {name}({request}) returns ({response});"
+        for name, (request, response) in calls.items()
+    ]
     return "\n".join([*lines, "service CloudProvider {", *rpcs, "}"])
 
 
@@ -123,13 +126,13 @@ def channel(config: Path) -> grpc.Channel:
     return grpc.secure_channel(said["address"], credentials)
 
 
-class Buyer:
-    """Asks the stub, and keeps what it was told."""
+class PublicClient:
+    """Calls the stub, and keeps the answers."""
 
     def __init__(self, pb: Any, stub: Any) -> None:
         self.pb = pb
         self.stub = stub
-        self.told: dict[str, Any] = {}
+        self.answers: dict[str, Any] = {}
 
     def ask(self, method: str, key: str = "", request: str = "", **fields: Any) -> Any:
         """The answer, or the name of the code that was given instead."""
@@ -138,9 +141,9 @@ class Buyer:
             answer = getattr(self.stub, method)(message, timeout=PATIENCE)
         except grpc.RpcError as error:
             answer = None
-            self.told[key or method] = error.code().name
+            self.answers[key or method] = error.code().name
         else:
-            self.told[key or method] = MessageToDict(answer)
+            self.answers[key or method] = MessageToDict(answer)
         return answer
 
     def until_running(self, group: str, count: int) -> None:
@@ -150,44 +153,44 @@ class Buyer:
             found = self.ask("NodeGroupNodes", id=group).instances
             if sum(one.status.instanceState == self.pb.running for one in found) == count:
                 return
-        raise SystemExit(f"{group} does not run: {self.told}")
+        raise SystemExit(f"{group} does not run: {self.answers}")
 
 
-def drive(buyer: Buyer) -> None:
+def drive(client: PublicClient) -> None:
     """Scale a group of two up and down, and ask all else."""
-    node = buyer.pb.ExternalGrpcNode
+    node = client.pb.ExternalGrpcNode
     for method in ("Refresh", "NodeGroups", "GPULabel", "GetAvailableGPUTypes"):
-        buyer.ask(method)
-    buyer.until_running("workers", 2)
-    buyer.ask("NodeGroupIncreaseSize", id="workers", delta=2)
-    buyer.until_running("workers", 4)
-    buyer.ask("NodeGroupTargetSize", "target after increase", id="workers")
+        client.ask(method)
+    client.until_running("workers", 2)
+    client.ask("NodeGroupIncreaseSize", id="workers", delta=2)
+    client.until_running("workers", 4)
+    client.ask("NodeGroupTargetSize", "target after increase", id="workers")
     gone = [node(providerID=f"sim://workers/workers-{n}", name=f"workers-{n}") for n in (3, 4)]
-    buyer.ask("NodeGroupForNode", node=gone[0])
-    buyer.ask("NodeGroupForNode", "stranger", node=node(providerID="aws:///i-1", name="i-1"))
-    buyer.ask("NodeGroupDeleteNodes", id="workers", nodes=gone)
-    buyer.ask("NodeGroupTargetSize", "target after delete", id="workers")
-    buyer.ask("PricingNodePrice", node=node(providerID="sim://workers/workers-1"),
+    client.ask("NodeGroupForNode", node=gone[0])
+    client.ask("NodeGroupForNode", "stranger", node=node(providerID="aws:///i-1", name="i-1"))
+    client.ask("NodeGroupDeleteNodes", id="workers", nodes=gone)
+    client.ask("NodeGroupTargetSize", "target after delete", id="workers")
+    client.ask("PricingNodePrice", node=node(providerID="sim://workers/workers-1"),
               startTimestamp={"seconds": 0}, endTimestamp={"seconds": 7200})  # fmt: skip
-    buyer.ask("PricingPodPrice", pod_bytes=b"\x12\x00", endTimestamp={"seconds": 1})
-    buyer.ask("NodeGroupTemplateNodeInfo", id="workers")
+    client.ask("PricingPodPrice", pod_bytes=b"\x12\x00", endTimestamp={"seconds": 1})
+    client.ask("NodeGroupTemplateNodeInfo", id="workers")
     options = "NodeGroupAutoscalingOptionsRequest"
-    buyer.ask("NodeGroupGetOptions", request=options, id="workers")
-    buyer.ask("NodeGroupTargetSize", "unknown group", id="others")
-    buyer.ask("NodeGroupIncreaseSize", "above maximum", id="workers", delta=9)
-    buyer.ask("NodeGroupIncreaseSize", "by nothing", id="workers", delta=0)
-    buyer.ask("NodeGroupDecreaseTargetSize", "nothing is on its way", id="workers", delta=-1)
-    buyer.ask("NodeGroupDecreaseTargetSize", "the wrong way", id="workers", delta=1)
-    buyer.ask("Cleanup")
+    client.ask("NodeGroupGetOptions", request=options, id="workers")
+    client.ask("NodeGroupTargetSize", "unknown group", id="others")
+    client.ask("NodeGroupIncreaseSize", "above maximum", id="workers", delta=9)
+    client.ask("NodeGroupIncreaseSize", "by nothing", id="workers", delta=0)
+    client.ask("NodeGroupDecreaseTargetSize", "nothing is on its way", id="workers", delta=-1)
+    client.ask("NodeGroupDecreaseTargetSize", "the wrong way", id="workers", delta=1)
+    client.ask("Cleanup")
 
 
 def main(config: str, folder: str) -> None:
     """Drive the cloud of a configuration file."""
     pb, made = generate(Path(folder))
     with channel(Path(config)) as connection:
-        buyer = Buyer(pb, made.CloudProviderStub(connection))
-        drive(buyer)
-    sys.stdout.write(json.dumps(buyer.told))
+        client = PublicClient(pb, made.CloudProviderStub(connection))
+        drive(client)
+    sys.stdout.write(json.dumps(client.answers))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from bayplan.nodegroups import ProviderUnavailableError
 from bayplan.nodegroups.externalgrpc.client import ExternalGrpc
 from bayplan.nodegroups.externalgrpc.config import CloudConfig, read_config
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, serve
-from tests.embedded.cloud.clouds import Sky
+from tests.embedded.cloud.clouds import SimulatedCloud
 
 
 def test_a_file_without_certificates_is_dialled_in_the_clear(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_file_that_cannot_be_used_is_an_error_with_its_place(
 
 async def test_a_socket_that_a_dead_process_left_behind_is_replaced(tmp_path: Path) -> None:
     socket = tmp_path / "cloud.sock"
-    provider = Sky().provider
+    provider = SimulatedCloud().provider
     async with serve(provider, ListenAddresses(socket=socket)):
         assert socket.stat().st_mode & 0o077 == 0
         with pytest.raises(ProviderUnavailableError, match="in use"):
@@ -64,7 +64,7 @@ async def test_a_file_is_not_replaced_by_a_socket(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_text("mine")
     with pytest.raises(ProviderUnavailableError):
-        async with serve(Sky().provider, ListenAddresses(socket=mine)):
+        async with serve(SimulatedCloud().provider, ListenAddresses(socket=mine)):
             pass
     assert mine.read_text() == "mine"
 

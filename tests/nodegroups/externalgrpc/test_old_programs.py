@@ -12,7 +12,7 @@ from bayplan.nodegroups.externalgrpc import externalgrpc_pb2 as pb
 from bayplan.nodegroups.externalgrpc.convert import pod_bytes
 from bayplan.nodegroups.externalgrpc.service import CloudProviderServicer
 from tests.builders import make_pod
-from tests.embedded.cloud.clouds import Sky
+from tests.embedded.cloud.clouds import SimulatedCloud
 
 pytestmark = pytest.mark.whole
 
@@ -22,7 +22,7 @@ HOUR = {"seconds": 3600}
 
 @pytest.fixture
 def service() -> CloudProviderServicer:
-    return CloudProviderServicer(Sky().provider)
+    return CloudProviderServicer(SimulatedCloud().provider)
 
 
 async def test_a_template_is_in_the_old_field_too(service: CloudProviderServicer) -> None:

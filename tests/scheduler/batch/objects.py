@@ -8,7 +8,7 @@ from bayplan.client import Client, Untyped
 from bayplan.client.errors import AlreadyExistsError, NotFoundError
 from bayplan.deploy.crds import QUEUEING, definition
 from bayplan.kube.volcano import QUEUE_SCHEDULING_GATE, PodGroup, Queue
-from tests.scheduler import running
+from tests.scheduler import running_scheduler
 
 API = "scheduling.volcano.sh/v1beta1"
 OPT_IN = {QUEUE_SCHEDULING_GATE: "true"}
@@ -64,7 +64,9 @@ def pod(
     **spec: object,
 ) -> Untyped:
     """A pod of a queue or of a group, with the gate that the webhook gives it or without."""
-    made = running.pod(namespace, name, cpu, **({"schedulingGates": GATE} if gated else {}), **spec)
+    made = running_scheduler.pod(
+        namespace, name, cpu, **({"schedulingGates": GATE} if gated else {}), **spec
+    )
     meta = made["metadata"]
     assert isinstance(meta, dict)
     named = {"scheduling.volcano.sh/queue-name": queue, "scheduling.k8s.io/group-name": group}

@@ -22,7 +22,7 @@ from bayplan.queues.session import CyclePlan, Session
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.schedules import QueueMade, Schedule, trees
 from tests.scheduler.batch.test_random_queues import NOBODY
-from tests.scheduler.running import node, scheduling
+from tests.scheduler.running_scheduler import node, scheduling
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class UnscheduledCluster:
     """A cluster that nobody has scheduled yet."""
 
     queues: tuple[QueueMade, ...]
@@ -44,12 +44,12 @@ class Picture:
 
 
 @st.composite
-def pictures(draw: st.DrawFn) -> Picture:
+def pictures(draw: st.DrawFn) -> UnscheduledCluster:
     """Queues with gangs in them, and a node for all or none at all."""
     queues = draw(trees())
     leaves = Schedule(queues, (), (), None, 0).leaves
     gang = st.builds(Gang, st.sampled_from(leaves), st.integers(1, 4), st.integers(0, 3))
-    return Picture(queues, tuple(draw(st.lists(gang, max_size=10))), draw(st.booleans()))
+    return UnscheduledCluster(queues, tuple(draw(st.lists(gang, max_size=10))), draw(st.booleans()))
 
 
 @given(pictures())
@@ -58,11 +58,11 @@ def pictures(draw: st.DrawFn) -> Picture:
     suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
-def test_all_agree_on_who_is_let_in(picture: Picture) -> None:
+def test_all_agree_on_who_is_let_in(picture: UnscheduledCluster) -> None:
     run_virtually(check(picture))
 
 
-async def check(picture: Picture) -> None:
+async def check(picture: UnscheduledCluster) -> None:
     """See that all three come to the same."""
     async with VirtualLab(NOBODY) as lab:
         client = lab.client()
@@ -80,7 +80,7 @@ async def check(picture: Picture) -> None:
         )
 
 
-async def make(client: Client, picture: Picture) -> None:
+async def make(client: Client, picture: UnscheduledCluster) -> None:
     """Make all of it."""
     for one in picture.queues:
         limit = None if one.cpu is None else {"cpu": str(one.cpu)}

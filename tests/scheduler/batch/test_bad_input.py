@@ -9,24 +9,24 @@ from bayplan.client.resources import EVENTS
 from bayplan.kube.volcano import PodGroup, Queue
 from tests.client.conftest import meta
 from tests.scheduler.batch.objects import group, pod, queue
+from tests.scheduler.batch.queue_stories import gated, scale_up_pods
 from tests.scheduler.batch.test_status import served
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import Running, node
+from tests.scheduler.running_scheduler import RunningScheduler, node
 
 pytestmark = pytest.mark.virtual
 GOOD = (node("n", "8"), queue("good"))
 
 
-async def events(it: Running, name: str) -> str:
+async def events(it: RunningScheduler, name: str) -> str:
     """What events say of an object, by its name."""
     found = (await it.client.list(EVENTS)).items
     return " ".join(f"{one.reason}: {one.note}" for one in found if one.regarding.name == name)
 
 
-async def only_the_good_one_runs(it: Running) -> None:
+async def only_the_good_one_runs(it: RunningScheduler) -> None:
     await it.placed("default", "good")
     assert it.node_of("default", "bad") == ""
-    assert bought_for(it, "default") == set()
+    assert scale_up_pods(it, "default") == set()
 
 
 BAD_QUEUES: dict[str, tuple[tuple[Untyped, ...], str]] = {
@@ -48,7 +48,7 @@ async def test_a_pod_of_such_a_queue_waits_and_says_why(what: str) -> None:
         await only_the_good_one_runs(it)
         await lab.forward(5)
         assert gated(it, "default") == {"bad"}
-        assert text in it.said_of("default", "bad")
+        assert text in it.condition_message("default", "bad")
         assert text in await events(it, "bad")
         groups = (await it.client.list(PodGroup)).items
         said = [one.message for made in groups for one in made.status.conditions]
@@ -61,7 +61,7 @@ async def test_a_closed_queue_takes_no_work_until_it_is_open() -> None:
         await it.client.create(pod("default", "bad", queue="bad"))
         await it.client.create(pod("default", "good", queue="good"))
         await only_the_good_one_runs(it)
-        assert "queue bad is not open" in it.said_of("default", "bad")
+        assert "queue bad is not open" in it.condition_message("default", "bad")
         await _set_state(it, "Open")
         await it.placed("default", "bad")
 
@@ -93,7 +93,7 @@ async def test_a_group_that_does_not_exist_is_waited_for() -> None:
         await it.client.create(pod("default", "bad", group="nobody"))
         await it.client.create(pod("default", "good", queue="good"))
         await only_the_good_one_runs(it)
-        assert "PodGroup default/nobody does not exist" in it.said_of("default", "bad")
+        assert "PodGroup default/nobody does not exist" in it.condition_message("default", "bad")
         await it.client.create(group("default", "nobody", "good"))
         await it.placed("default", "bad")
 
@@ -108,7 +108,7 @@ async def test_a_malformed_annotation_is_told(said: str) -> None:
         await it.client.create(bad)
         await it.client.create(pod("default", "good", queue="good"))
         await only_the_good_one_runs(it)
-        assert "is no number of pods" in it.said_of("default", "bad")
+        assert "is no number of pods" in it.condition_message("default", "bad")
         await lab.forward(5)
         assert "is no number of pods" in await events(it, "bad")
 
@@ -128,6 +128,6 @@ async def test_a_pod_with_the_gate_of_others_is_left_alone() -> None:
         assert len(found.spec.scheduling_gates) == 2
 
 
-async def _set_state(it: Running, state: str) -> None:
+async def _set_state(it: RunningScheduler, state: str) -> None:
     change = merge({"status": {"state": state}})
     await it.client.patch(Queue, "bad", change=change, subresource="status")

@@ -10,9 +10,9 @@ import pytest
 from bayplan.client import Untyped, deletion, merge
 from bayplan.kube.pods import Pod
 from tests.scheduler.batch.objects import group, pod, queue
+from tests.scheduler.batch.queue_stories import gated
 from tests.scheduler.batch.test_status import served
-from tests.scheduler.batch.told import gated
-from tests.scheduler.running import Running, node
+from tests.scheduler.running_scheduler import RunningScheduler, node
 
 pytestmark = pytest.mark.virtual
 HIGH: Untyped = {
@@ -33,14 +33,14 @@ def budget(name: str) -> Untyped:
     }
 
 
-async def protect(it: Running, names: Iterable[str]) -> None:
+async def protect(it: RunningScheduler, names: Iterable[str]) -> None:
     """Have a budget see pods."""
     change = merge({"metadata": {"labels": {"kept": "yes"}}})
     for name in names:
         await it.client.patch(Pod, "default", name, change=change)
 
 
-async def run(it: Running, names: Iterable[str]) -> None:
+async def run(it: RunningScheduler, names: Iterable[str]) -> None:
     """Have pods run, as kubelets do."""
     await it.placed("default", *names)
     for name in names:
@@ -48,18 +48,18 @@ async def run(it: Running, names: Iterable[str]) -> None:
         await it.client.patch(Pod, "default", name, change=change, subresource="status")
 
 
-def leaving(it: Running) -> set[str]:
+def leaving(it: RunningScheduler) -> set[str]:
     pods = it.live.cached(Pod).values()
     return {one.name for one in pods if one.is_terminating}
 
 
-async def let_go(it: Running) -> None:
+async def let_go(it: RunningScheduler) -> None:
     """End pods that are being deleted, as kubelets do."""
     for name in leaving(it):
         await it.client.delete(Pod, "default", name, options=deletion(grace=0))
 
 
-async def make(it: Running, name: str, queue: str, pods: int, **spec: object) -> list[str]:
+async def make(it: RunningScheduler, name: str, queue: str, pods: int, **spec: object) -> list[str]:
     """A group of pods of one cpu each, that needs only the first to start unless it says else."""
     least = int(str(spec.pop("least", 1)))
     await it.client.create(group("default", name, queue, least, **spec))

@@ -10,8 +10,15 @@ from bayplan.kube.pods import Pod
 from bayplan.queues import Ledger
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.schedules import BindJob, QueueMade, Schedule
-from tests.scheduler.batch.test_random_queues import Stage, ledger_of, play, split, stage, starved
-from tests.scheduler.faults.room import check_at_rest
+from tests.scheduler.batch.test_random_queues import (
+    RandomQueuesRun,
+    ledger_of,
+    play,
+    random_queues_run,
+    split,
+    starved,
+)
+from tests.scheduler.faults.clusters import check_at_rest
 from tests.scheduler.faults.wire import Fault, How, Target
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
@@ -72,7 +79,7 @@ def schedule(*faults: Fault) -> Schedule:
     return Schedule(QUEUES, JOBS, faults, None, 1)
 
 
-async def at_rest(it: Stage) -> Ledger:
+async def at_rest(it: RandomQueuesRun) -> Ledger:
     """What the API server has in the end, once nothing is wrong with it."""
     ledger = await ledger_of(it.client)
     assert it.truth.wrongs == []
@@ -88,7 +95,7 @@ async def at_rest(it: Stage) -> Ledger:
 @pytest.mark.parametrize("name", FAULTS)
 async def test_everybody_runs_whom_quota_lets_in(name: str) -> None:
     made = schedule(*FAULTS[name])
-    async with stage(made) as it:
+    async with random_queues_run(made) as it:
         await play(it, made)
         ledger = await at_rest(it)
         assert all(one.node for one in ledger.members.values())
@@ -101,7 +108,7 @@ async def test_a_removal_of_a_gate_hits_no_other_pod_of_that_name() -> None:
     made = Schedule(
         (QueueMade("a", "", 1, "", 0),), (), (Fault(How.SLOW, UNGATES, seconds=10),), None, 1
     )
-    async with stage(made) as it:
+    async with random_queues_run(made) as it:
         it.replica(made)
         await it.client.create(objects.queue("closed", {"cpu": "0"}))
         await it.client.create(objects.pod("default", "p", queue="a"))
@@ -118,7 +125,7 @@ async def test_a_leader_that_is_killed_between_ungating_and_binding_leaves_no_ga
 ) -> None:
     slow = (Fault(How.SLOW, UNGATES, seconds=0.4, chance=0.5), Fault(How.SLOW, BINDS, seconds=2.0))
     made = Schedule(QUEUES, JOBS, slow, 1.0 + seconds, 2)
-    async with stage(made) as it:
+    async with random_queues_run(made) as it:
         await play(it, made)
         ledger = await at_rest(it)
         assert all(one.node for one in ledger.members.values())

@@ -15,7 +15,7 @@ from tests.builders import make_pod
 pytestmark = pytest.mark.virtual
 
 
-class Forgetful:
+class LaggingServer:
     """A server that at first does not know of a pod."""
 
     def __init__(self, times: int) -> None:
@@ -33,7 +33,7 @@ class Forgetful:
 async def test_a_pod_that_is_said_to_be_gone_is_asked_for_until_the_watch_says_so_too() -> None:
     results: list[Ungated] = []
     clock = LoopClock()
-    ungating = GateRemoval(Forgetful(2), clock, lambda _, result: results.append(result))
+    ungating = GateRemoval(LaggingServer(2), clock, lambda _, result: results.append(result))
     task = asyncio.ensure_future(ungating.run())
     pod, gone = make_pod("p").obj(), make_pod("gone").obj()
     ungating.start(pod)

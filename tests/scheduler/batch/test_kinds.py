@@ -10,8 +10,8 @@ from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.kube.volcano import PodGroup
 from bayplan.lab import VirtualLab
 from tests.scheduler.batch.objects import install_kinds, pod, queue
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import node, scheduling
+from tests.scheduler.batch.queue_stories import gated, scale_up_pods
+from tests.scheduler.running_scheduler import node, scheduling
 
 pytestmark = pytest.mark.virtual
 NOBODY = parse_cluster(b"seed: 1\n", "empty", Path())
@@ -37,7 +37,7 @@ async def test_queues_are_honoured_from_when_the_cluster_has_them() -> None:
             await it.placed("default", "first")
             await client.create(pod("default", "waits", "1", queue="team", gated=False))
             await lab.forward(5)
-            assert bought_for(it, "default") == {"waits"}
+            assert scale_up_pods(it, "default") == {"waits"}
             await install_kinds(client)
             await client.create(queue("team", {"cpu": "1"}))
             await lab.forward(30)

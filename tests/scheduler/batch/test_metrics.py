@@ -13,7 +13,7 @@ from bayplan.lab import VirtualLab
 from bayplan.scheduler.config import QueueSettings, default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.scheduler.batch.objects import install_kinds, pod, queue
-from tests.scheduler.running import node
+from tests.scheduler.running_scheduler import node
 
 pytestmark = pytest.mark.virtual
 

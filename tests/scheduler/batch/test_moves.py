@@ -11,10 +11,10 @@ from bayplan.queues import Ledger
 from bayplan.queues.observed_queues import ObservedQueues
 from tests.builders import PodBuilder, make_pod
 from tests.scheduler.batch.objects import group, pod, queue
+from tests.scheduler.batch.queue_stories import scale_up_pods
 from tests.scheduler.batch.test_reservations import held, reason
 from tests.scheduler.batch.test_status import served
-from tests.scheduler.batch.told import bought_for
-from tests.scheduler.running import node
+from tests.scheduler.running_scheduler import node
 
 pytestmark = pytest.mark.virtual
 LARGE, SMALL = queue("large", {"cpu": "4"}), queue("small", {"cpu": "1"})
@@ -24,7 +24,7 @@ async def test_a_group_that_moves_to_another_queue_needs_the_quota_of_that_one()
     async with served(LARGE, SMALL, group("default", "g", "large")) as (lab, it):
         await it.client.create(pod("default", "p", "2", group="g"))
         await lab.forward(5)
-        assert bought_for(it, "default") == {"p"}
+        assert scale_up_pods(it, "default") == {"p"}
         await it.client.patch(PodGroup, "default", "g", change=merge({"spec": {"queue": "small"}}))
         await lab.forward(5)
         assert (held(it, "large"), held(it, "small")) == (0, 0)
@@ -39,7 +39,7 @@ async def test_a_pod_that_moves_to_another_group_needs_the_quota_of_that_one() -
     async with served(LARGE, SMALL, *groups) as (lab, it):
         await it.client.create(pod("default", "p", "2", group="a"))
         await lab.forward(5)
-        assert bought_for(it, "default") == {"p"}
+        assert scale_up_pods(it, "default") == {"p"}
         moved = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "b"}}}
         await it.client.patch(Pod, "default", "p", change=merge(moved))
         await it.client.create(node("n"))
@@ -53,10 +53,10 @@ async def test_quota_that_is_lowered_is_held_by_the_first_as_far_as_it_goes() ->
         for name in ("first", "second"):
             await it.client.create(pod("default", name, "2", queue="team"))
             await lab.forward(5)
-        assert bought_for(it, "default") == {"first", "second"}
+        assert scale_up_pods(it, "default") == {"first", "second"}
         await it.client.patch(Queue, "team", change=merge({"spec": {"capability": {"cpu": "2"}}}))
         await lab.forward(5)
-        assert (held(it, "team"), bought_for(it, "default")) == (2000, {"first"})
+        assert (held(it, "team"), scale_up_pods(it, "default")) == (2000, {"first"})
         await it.client.create(node("n"))
         await it.placed("default", "first")
         await lab.forward(60)

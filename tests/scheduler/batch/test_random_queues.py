@@ -23,12 +23,12 @@ from bayplan.queues import Gate, Group, Ledger, TaskStatus
 from bayplan.queues.orders import group_order
 from bayplan.scheduler.config import default_settings
 from tests.scheduler.batch import objects
-from tests.scheduler.batch.market import Market, run_pods
+from tests.scheduler.batch.node_provisioner import NodeProvisioner, run_pods
 from tests.scheduler.batch.schedules import LAST, BindJob, Schedule, schedules
 from tests.scheduler.batch.truth import QUEUE_OF, QuotaTruth
-from tests.scheduler.faults.room import Replica, check_at_rest
+from tests.scheduler.faults.clusters import Replica, check_at_rest
 from tests.scheduler.faults.schedules import LEASE
-from tests.scheduler.running import node
+from tests.scheduler.running_scheduler import node
 
 pytestmark = pytest.mark.whole
 
@@ -51,13 +51,13 @@ def test_quota_holds_and_nobody_is_starved(schedule: Schedule) -> None:
 
 
 @dataclass(slots=True)
-class Stage:
+class RandomQueuesRun:
     """A cluster with queues, an autoscaler, and schedulers on wires that fail."""
 
     lab: VirtualLab
     client: Client
     truth: QuotaTruth
-    market: Market
+    provisioner: NodeProvisioner
     replicas: list[Replica]
 
     def replica(self, schedule: Schedule) -> None:
@@ -68,7 +68,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
+async def random_queues_run(schedule: Schedule) -> AsyncIterator[RandomQueuesRun]:
     """A stage on which a schedule can be played."""
     async with VirtualLab(NOBODY) as lab:
         client = lab.client()
@@ -85,9 +85,9 @@ async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
         limits = {one.name: Fraction(one.cpu) for one in schedule.queues if one.cpu is not None}
         truth = QuotaTruth(limits, {one.name: one.parent for one in schedule.queues})
         lab.plane.store.listeners.append(truth.observe)
-        market = Market(client)
-        made = Stage(lab, client, truth, market, [])
-        others = [asyncio.ensure_future(one) for one in (market.run(), run_pods(client))]
+        provisioner = NodeProvisioner(client)
+        made = RandomQueuesRun(lab, client, truth, provisioner, [])
+        others = [asyncio.ensure_future(one) for one in (provisioner.run(), run_pods(client))]
         try:
             yield made
         finally:
@@ -101,7 +101,7 @@ async def stage(schedule: Schedule) -> AsyncIterator[Stage]:
 
 async def check(schedule: Schedule) -> None:
     """Play a schedule, and see that all is well in the end."""
-    async with stage(schedule) as it:
+    async with random_queues_run(schedule) as it:
         await play(it, schedule)
         assert it.truth.wrongs == []
         assert {uid: n for uid, n in it.truth.binds.items() if n != 1} == {}
@@ -113,7 +113,7 @@ async def check(schedule: Schedule) -> None:
                 check_at_rest(replica)
 
 
-async def play(it: Stage, schedule: Schedule) -> None:
+async def play(it: RandomQueuesRun, schedule: Schedule) -> None:
     """Let all happen that is to, and then nothing for a while."""
     it.replica(schedule)
     for moment, act, job in sorted(_acts(schedule), key=lambda one: one[0]):
@@ -140,7 +140,9 @@ def _acts(schedule: Schedule) -> list[Act]:
     return acts
 
 
-async def _carry_out(it: Stage, schedule: Schedule, act: str, job: BindJob | None) -> None:
+async def _carry_out(
+    it: RandomQueuesRun, schedule: Schedule, act: str, job: BindJob | None
+) -> None:
     if job is None:
         await (it.replicas[0].kill() if act == "kill" else _replace(it, schedule))
     elif act == "create":
@@ -156,7 +158,7 @@ async def _carry_out(it: Stage, schedule: Schedule, act: str, job: BindJob | Non
                 await it.client.delete(Pod, "default", f"{job.name}-{number}", options=options)
 
 
-async def _replace(it: Stage, schedule: Schedule) -> None:
+async def _replace(it: RandomQueuesRun, schedule: Schedule) -> None:
     it.replica(schedule)
 
 

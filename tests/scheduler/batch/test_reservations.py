@@ -10,20 +10,20 @@ from bayplan.client import Untyped, deletion, merge
 from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import Queue
 from tests.scheduler.batch.objects import group, pod, queue
+from tests.scheduler.batch.queue_stories import gated, scale_up_pods
 from tests.scheduler.batch.test_status import served
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import Running, node
+from tests.scheduler.running_scheduler import RunningScheduler, node
 
 pytestmark = pytest.mark.virtual
 TIMEOUT, REST = 600.0, 60.0
 
 
-def held(it: Running, name: str) -> float:
+def held(it: RunningScheduler, name: str) -> float:
     """How much cpu of a queue's quota is held for pods without a node."""
     return it.scheduler.batch.ledger.usage(name).reserved["cpu"]
 
 
-def reason(it: Running, name: str) -> str:
+def reason(it: RunningScheduler, name: str) -> str:
     found = it.pod("default", name)
     conditions = found.status.conditions if found is not None else []
     return next((one.reason for one in conditions if one.type == "PodScheduled"), "")
@@ -33,12 +33,12 @@ async def test_a_cluster_without_nodes_and_a_pod_larger_than_it_are_bought_for()
     async with served(queue("team", {"cpu": "8"})) as (lab, it):
         await it.client.create(pod("default", "first", "2", queue="team"))
         await lab.forward(5)
-        assert bought_for(it, "default") == {"first"}
+        assert scale_up_pods(it, "default") == {"first"}
         await it.client.create(node("small", "2"))
         await it.placed("default", "first")
         await it.client.create(pod("default", "huge", "6", queue="team"))
         await lab.forward(5)
-        assert bought_for(it, "default") == {"huge"}
+        assert scale_up_pods(it, "default") == {"huge"}
 
 
 async def test_a_group_that_one_pod_can_start_is_bought_for_as_far_as_its_quota_goes() -> None:
@@ -46,7 +46,7 @@ async def test_a_group_that_one_pod_can_start_is_bought_for_as_far_as_its_quota_
         for number in range(4):
             await it.client.create(pod("default", f"job-{number}", "1", group="job"))
         await lab.forward(5)
-        assert len(bought_for(it, "default")) == 3
+        assert len(scale_up_pods(it, "default")) == 3
         assert len(gated(it, "default")) == 1
 
 
@@ -62,13 +62,13 @@ async def test_quota_is_given_back_after_a_time_and_nothing_is_bought_any_more()
         await lab.forward(5)
         await it.client.create(pod("default", "small", "1", queue="team"))
         await lab.forward(TIMEOUT - 20)
-        assert (held(it, "team"), bought_for(it, "default")) == (2000, {"large"})
+        assert (held(it, "team"), scale_up_pods(it, "default")) == (2000, {"large"})
         assert gated(it, "default") == {"small"}
         await lab.forward(30)
         assert (reason(it, "large"), held(it, "team")) == ("ReservationTimedOut", 0)
-        assert bought_for(it, "default") == set()
+        assert scale_up_pods(it, "default") == set()
         await it.placed("default", "small")
-        assert "its quota in queue" in it.said_of("default", "large")
+        assert "its quota in queue" in it.condition_message("default", "large")
 
 
 async def test_after_its_rest_a_group_may_hold_quota_again_and_rests_longer_each_time() -> None:
@@ -78,7 +78,7 @@ async def test_after_its_rest_a_group_may_hold_quota_again_and_rests_longer_each
         bought = False
         for _ in range(int(3 * TIMEOUT + 300) // 10):
             await lab.forward(10)
-            now = bool(bought_for(it, "default"))
+            now = bool(scale_up_pods(it, "default"))
             if now and not bought:
                 begun.append(it.client.clock.monotonic())
             bought = now
@@ -102,7 +102,7 @@ async def test_who_never_asked_for_the_gate_holds_nothing_while_no_node_fits() -
         await it.client.create(pod("default", "small", "1", queue="team", gated=False))
         await it.placed("default", "small")
         await lab.forward(5)
-        assert (held(it, "team"), bought_for(it, "default")) == (0, {"large"})
+        assert (held(it, "team"), scale_up_pods(it, "default")) == (0, {"large"})
 
 
 async def test_reservations_count_in_every_queue_above() -> None:
@@ -112,10 +112,10 @@ async def test_reservations_count_in_every_queue_above() -> None:
         await lab.forward(5)
         await it.client.create(pod("default", "second", "2", queue="b"))
         await lab.forward(5)
-        assert (bought_for(it, "default"), gated(it, "default")) == ({"first"}, {"second"})
+        assert (scale_up_pods(it, "default"), gated(it, "default")) == ({"first"}, {"second"})
         await it.client.delete(Pod, "default", "first", options=deletion(grace=0))
         await lab.forward(5)
-        assert bought_for(it, "default") == {"second"}
+        assert scale_up_pods(it, "default") == {"second"}
 
 
 async def test_a_pod_that_is_being_deleted_holds_its_quota_until_it_is_gone() -> None:

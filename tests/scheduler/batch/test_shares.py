@@ -18,12 +18,12 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import Queue
 from bayplan.lab import VirtualLab, run_virtually
 from bayplan.scheduler.config import QueueSettings, default_settings
-from tests.scheduler.batch.market import cluster_autoscaler_buys
+from tests.scheduler.batch.node_provisioner import cluster_autoscaler_buys
 from tests.scheduler.batch.objects import install_kinds, pod, queue
 from tests.scheduler.batch.test_faults import UNGATES
-from tests.scheduler.faults.room import Replica
+from tests.scheduler.faults.clusters import Replica
 from tests.scheduler.faults.wire import Fault, How
-from tests.scheduler.running import NAME, Running, node, scheduling
+from tests.scheduler.running_scheduler import NAME, RunningScheduler, node, scheduling
 
 NOBODY = parse_cluster(b"seed: 1\n", "empty", Path())
 BY_WEIGHT = replace(default_settings([NAME]), queues=QueueSettings("proportion"))
@@ -32,7 +32,7 @@ QUEUES = (queue("light", weight=1), queue("heavy", weight=3))
 
 
 @asynccontextmanager
-async def shared(*objects: Untyped) -> AsyncIterator[tuple[VirtualLab, Running]]:
+async def shared(*objects: Untyped) -> AsyncIterator[tuple[VirtualLab, RunningScheduler]]:
     """A cluster with two queues and these objects, and then a scheduler."""
     async with VirtualLab(NOBODY) as lab:
         client = lab.client()

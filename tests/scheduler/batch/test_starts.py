@@ -16,7 +16,7 @@ from bayplan.queues.queue_snapshot import priorities_in, queue_snapshot
 from tests.scheduler.batch import objects
 from tests.scheduler.batch.test_agreement import everything, plan_of
 from tests.scheduler.batch.test_random_queues import NOBODY
-from tests.scheduler.running import node, scheduling
+from tests.scheduler.running_scheduler import node, scheduling
 
 pytestmark = pytest.mark.virtual
 NS = "default"

@@ -17,14 +17,14 @@ from bayplan.kube.volcano import PodGroup, Queue
 from bayplan.lab import VirtualLab
 from tests.client.conftest import meta as meta_of
 from tests.scheduler.batch.objects import group, install_kinds, pod, queue
-from tests.scheduler.running import Running, node, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, scheduling
 
 pytestmark = pytest.mark.virtual
 NOBODY = parse_cluster(b"seed: 1\n", "empty", Path())
 
 
 @asynccontextmanager
-async def served(*objects: Untyped) -> AsyncIterator[tuple[VirtualLab, Running]]:
+async def served(*objects: Untyped) -> AsyncIterator[tuple[VirtualLab, RunningScheduler]]:
     """A cluster with queues, these objects and a scheduler."""
     async with VirtualLab(NOBODY) as lab:
         client = lab.client()
@@ -35,7 +35,7 @@ async def served(*objects: Untyped) -> AsyncIterator[tuple[VirtualLab, Running]]
             yield lab, it
 
 
-async def the_group(it: Running) -> PodGroup:
+async def the_group(it: RunningScheduler) -> PodGroup:
     (found,) = (await it.client.list(PodGroup)).items
     return found
 

@@ -9,16 +9,16 @@ import pytest
 from bayplan.client import Client
 from bayplan.embedded.simulation.clusterfile import parse_cluster
 from bayplan.lab import VirtualLab
-from tests.scheduler.batch import told
+from tests.scheduler.batch import queue_stories
 
 pytestmark = pytest.mark.whole
 
 
 NOBODY = parse_cluster(b"seed: 1\n", "empty", Path())
 STORIES = {
-    "queue says not yet": told.queue_says_not_yet,
-    "everything off": told.everything_off,
-    "gang whole or not at all": told.gang_whole_or_not_at_all,
+    "queue says not yet": queue_stories.queue_says_not_yet,
+    "everything off": queue_stories.everything_off,
+    "gang whole or not at all": queue_stories.gang_whole_or_not_at_all,
 }
 
 

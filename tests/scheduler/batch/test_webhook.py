@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
-from bayplan.admission.certificates import Lives, SharedSecret
+from bayplan.admission.certificates import CertificateLifetimes, SharedSecret
 from bayplan.admission.configurations import Registration
 from bayplan.admission.daemon import WebhookDaemon
 from bayplan.admission.rules import AdmissionSettings
@@ -21,15 +21,15 @@ from bayplan.kube.pods import Pod
 from bayplan.kube.volcano import PodGroup
 from bayplan.lab import VirtualLab
 from tests.scheduler.batch.objects import OPT_IN, install_kinds, pod, queue
-from tests.scheduler.batch.told import bought_for, gated
-from tests.scheduler.running import Running, node, scheduling
+from tests.scheduler.batch.queue_stories import gated, scale_up_pods
+from tests.scheduler.running_scheduler import RunningScheduler, node, scheduling
 
 pytestmark = pytest.mark.virtual
 Policy = Literal["Ignore", "Fail"]
 
 
-class Door:
-    """A webhook that may be down: then it answers nobody."""
+class UnreliableWebhook:
+    """A webhook that may be down: then it answers no request."""
 
     def __init__(self, hook: WebhookDaemon) -> None:
         self._hook = hook
@@ -41,13 +41,15 @@ class Door:
 
 
 @asynccontextmanager
-async def guarded(policy: Policy) -> AsyncIterator[tuple[VirtualLab, Running, Door]]:
+async def guarded(
+    policy: Policy,
+) -> AsyncIterator[tuple[VirtualLab, RunningScheduler, UnreliableWebhook]]:
     """A cluster with a queue of one cpu, a node, a webhook and a scheduler."""
     registration = replace(Registration(), policy=policy)
     names = ("bayplan-webhook.kube-system.svc",)
-    source = SharedSecret(registration.namespace, registration.name, names, Lives())
+    source = SharedSecret(registration.namespace, registration.name, names, CertificateLifetimes())
     hook = WebhookDaemon(AdmissionSettings(), registration, source)
-    door = Door(hook)
+    door = UnreliableWebhook(hook)
     async with VirtualLab(ClusterSpec(), [hook.lead], webhooks={hook.service: door}) as lab:
         client = lab.client()
         await install_kinds(client)
@@ -58,7 +60,7 @@ async def guarded(policy: Policy) -> AsyncIterator[tuple[VirtualLab, Running, Do
             yield lab, it, door
 
 
-async def ask(it: Running, name: str) -> None:
+async def ask(it: RunningScheduler, name: str) -> None:
     """Make a pod that asks for the gate, and leave the gate to the webhook."""
     made = pod("default", name, "1", queue="team", gated=False)
     meta = made["metadata"]
@@ -67,7 +69,7 @@ async def ask(it: Running, name: str) -> None:
     await it.client.create(made)
 
 
-async def end(it: Running, name: str) -> None:
+async def end(it: RunningScheduler, name: str) -> None:
     await it.client.delete(Pod, "default", name, options=deletion(grace=0))
 
 
@@ -78,7 +80,7 @@ async def test_with_the_webhook_pods_are_gated_and_let_in_by_quota(policy: Polic
         await it.placed("default", "first")
         await ask(it, "second")
         await lab.forward(20)
-        assert (gated(it, "default"), bought_for(it, "default")) == ({"second"}, set())
+        assert (gated(it, "default"), scale_up_pods(it, "default")) == ({"second"}, set())
         await end(it, "first")
         await it.placed("default", "second")
         assert len((await it.client.list(PodGroup)).items) >= 1
@@ -91,9 +93,9 @@ async def test_without_it_and_ignored_pods_have_no_gate_and_wait_all_the_same() 
         door.is_down = True
         await ask(it, "second")
         await lab.forward(60)
-        assert (gated(it, "default"), bought_for(it, "default")) == (set(), set())
+        assert (gated(it, "default"), scale_up_pods(it, "default")) == (set(), set())
         assert it.node_of("default", "second") == ""
-        assert "queue team has no quota left" in it.said_of("default", "second")
+        assert "queue team has no quota left" in it.condition_message("default", "second")
         await end(it, "first")
         await it.placed("default", "second")
 
@@ -112,6 +114,6 @@ async def test_without_it_and_required_nobody_comes_in_and_those_that_are_go_on(
         door.is_down = False
         await ask(it, "third")
         await lab.forward(5)
-        assert (gated(it, "default"), bought_for(it, "default")) == ({"third"}, set())
+        assert (gated(it, "default"), scale_up_pods(it, "default")) == ({"third"}, set())
         await end(it, "second")
         await it.placed("default", "third")

@@ -7,18 +7,18 @@ import pytest
 from bayplan.client import Untyped, merge
 from bayplan.client.resources import EVENTS
 from bayplan.kube.nodes import Node
-from tests.scheduler.faults.room import NODES, Room, claim, pod, room
+from tests.scheduler.faults.clusters import NODES, FaultyCluster, claim, faulty_cluster, pod
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
 
 
-async def said_of(it: Room, name: str) -> str:
+async def condition_message(it: FaultyCluster, name: str) -> str:
     """What events say of an object, by its name."""
     events = (await it.client.list(EVENTS)).items
     return " ".join(str(one.note) for one in events if one.regarding.name == name)
 
 
-def condition_of(it: Room, name: str) -> str:
+def condition_of(it: FaultyCluster, name: str) -> str:
     """What a pod's PodScheduled condition says."""
     conditions = it.truth.pod(name).get("status", {}).get("conditions") or []
     return next(
@@ -27,29 +27,29 @@ def condition_of(it: Room, name: str) -> str:
 
 
 async def test_a_pod_with_an_absurd_quantity_hears_of_it_by_event_and_condition() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(garbled={b'"cpu":"123m"': b'"cpu":"plenty"'})
         await it.create(pod("bad", "123m"), pod("good"))
         await it.settle()
         assert (it.truth.waiting(), list(it.truth.nodes())) == (["bad"], ["good"])
-        assert "plenty" in await said_of(it, "bad")
+        assert "plenty" in await condition_message(it, "bad")
         assert "plenty" in condition_of(it, "bad")
 
 
 async def test_a_pod_that_is_no_pod_hears_of_it_by_event() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(garbled={b'"terminationGracePeriodSeconds":77': b'"volumes":"many"'})
         await it.create(pod("bad", terminationGracePeriodSeconds=77), pod("good"))
         await it.settle()
         assert (it.truth.waiting(), list(it.truth.nodes())) == (["bad"], ["good"])
-        assert "cannot be scheduled" in await said_of(it, "bad")
+        assert "cannot be scheduled" in await condition_message(it, "bad")
         about = [one for one in (await it.client.list(EVENTS)).items if one.regarding.name == "bad"]
         assert {one.regarding.uid for one in about} == {it.truth.pod("bad")["metadata"]["uid"]}
 
 
 @pytest.mark.parametrize("absurd", [b'"cpu":"many"', b'"cpu":[4]', b'"cpu":"-4"'])
 async def test_a_node_that_cannot_be_read_is_not_used_and_told(absurd: bytes) -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         await it.client.patch(
             Node, "n-2", change=merge({"status": {"allocatable": {"cpu": "3777m"}}}),
             subresource="status",
@@ -59,11 +59,11 @@ async def test_a_node_that_cannot_be_read_is_not_used_and_told(absurd: bytes) ->
         await it.settle()
         assert set(it.truth.nodes().values()) == {"n-1", "n-3"}
         assert len(it.truth.waiting()) == 1
-        assert "not used for scheduling" in await said_of(it, "n-2")
+        assert "not used for scheduling" in await condition_message(it, "n-2")
 
 
 async def test_claims_of_unknown_classes_and_unknown_claims_wait_alone() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica()
         odd = claim("odd")
         spec = odd["spec"]
@@ -108,18 +108,18 @@ HOPELESS: dict[str, Untyped] = {
 
 @pytest.mark.parametrize("what", HOPELESS)
 async def test_a_hopeless_pod_says_why_and_the_others_go_on(what: str) -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica()
         await it.create(HOPELESS[what], pod("good"))
         await it.settle()
         assert (it.truth.waiting(), list(it.truth.nodes())) == (["bad"], ["good"])
         said = condition_of(it, "bad")
         assert f"/{NODES} nodes are available" in said or "cannot be scheduled: Pod" in said
-        assert said[:100] in await said_of(it, "bad")
+        assert said[:100] in await condition_message(it, "bad")
 
 
 async def test_huge_objects_are_taken_like_others() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica()
         huge = pod("huge")
         meta = huge["metadata"]

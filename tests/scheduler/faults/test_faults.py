@@ -10,7 +10,7 @@ import pytest
 from bayplan.base.clock import Clock
 from bayplan.client.resources import EVENTS
 from bayplan.kube.pods import Pod
-from tests.scheduler.faults.room import CPU, NODES, Room, claim, pod, room
+from tests.scheduler.faults.clusters import CPU, NODES, FaultyCluster, claim, faulty_cluster, pod
 from tests.scheduler.faults.wire import Fault, How, Target
 
 pytestmark = [pytest.mark.whole, pytest.mark.virtual]
@@ -70,7 +70,7 @@ FAULTS: dict[str, list[Fault]] = {
 }
 
 
-async def fill(it: Room) -> None:
+async def fill(it: FaultyCluster) -> None:
     """As many pods as there is room for, to the last, a third with a claim; and one more."""
     count = NODES * CPU
     for number in range(count):
@@ -81,7 +81,7 @@ async def fill(it: Room) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 async def test_every_pod_that_can_run_does_once(name: str) -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         replica = it.replica(*FAULTS[name])
         await fill(it)
         await it.forward(END)
@@ -93,7 +93,7 @@ async def test_every_pod_that_can_run_does_once(name: str) -> None:
 
 
 async def test_room_that_comes_while_nobody_can_be_heard_is_used() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(Fault(How.STALLED, ALL))
         await fill(it)
         await it.forward(100)
@@ -103,7 +103,7 @@ async def test_room_that_comes_while_nobody_can_be_heard_is_used() -> None:
 
 
 async def test_victims_that_cannot_be_sent_away_are_asked_again() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(Fault(How.REFUSED, Target("DELETE", "", START, END)))
         await fill(it)
         await it.forward(60)
@@ -116,7 +116,7 @@ async def test_victims_that_cannot_be_sent_away_are_asked_again() -> None:
 
 
 async def test_victims_that_go_unheard_of_make_room_once() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(Fault(How.CUT, Target("DELETE", "", START, END)))
         await fill(it)
         await it.forward(60)
@@ -128,7 +128,7 @@ async def test_victims_that_go_unheard_of_make_room_once() -> None:
 
 
 async def test_a_pod_that_is_deleted_in_mid_bind_leaves_nothing() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(Fault(How.SLOW, BINDS, seconds=30))
         await fill(it)
         await it.forward(10)
@@ -140,7 +140,7 @@ async def test_a_pod_that_is_deleted_in_mid_bind_leaves_nothing() -> None:
 
 
 async def test_a_pod_that_is_made_again_under_its_name_is_another() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(Fault(How.STALLED, Target("GET", "/pods$", START + 5, END)))
         await it.forward(10)
         await it.create(pod("again"))
@@ -165,7 +165,7 @@ class JumpyClock:
 
 
 async def test_a_clock_that_jumps_does_not_matter() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         it.replica(clock=JumpyClock(it.lab.clock))
         await fill(it)
         await it.settle()
@@ -175,7 +175,7 @@ async def test_a_clock_that_jumps_does_not_matter() -> None:
 
 
 async def test_a_scheduler_that_is_told_to_stop_finishes_its_binds() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         replica = it.replica(Fault(How.SLOW_ANSWER, BINDS, seconds=2))
         await it.forward(10)
         await it.create(claim("never"), pod("plain"), pod("other", "1", "never"))
@@ -189,7 +189,7 @@ async def test_a_scheduler_that_is_told_to_stop_finishes_its_binds() -> None:
 
 @pytest.mark.parametrize("how", [How.SLOW, How.SLOW_ANSWER, How.CUT, How.LATE])
 async def test_the_next_leader_goes_on_where_the_last_was_killed_in_mid_bind(how: How) -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         first = it.replica(Fault(how, BINDS, seconds=12), elected="first")
         await it.forward(5)
         second = it.replica(elected="second")
@@ -205,7 +205,7 @@ async def test_the_next_leader_goes_on_where_the_last_was_killed_in_mid_bind(how
 
 
 async def test_a_leader_that_loses_its_lease_stops_and_the_next_takes_over() -> None:
-    async with room() as it:
+    async with faulty_cluster() as it:
         lease = Target("", "/leases", 40.0, 100.0)
         first = it.replica(Fault(How.UNREACHABLE, lease), elected="first")
         await it.forward(20)

@@ -16,7 +16,7 @@ from bayplan.lab import run_virtually
 from bayplan.observe.kinds import OBSERVED
 from bayplan.scheduler.attempt import Placed, attempt
 from bayplan.scheduler.config import default_settings
-from tests.scheduler.faults.room import Room, claim, pod, room
+from tests.scheduler.faults.clusters import FaultyCluster, claim, faulty_cluster, pod
 from tests.scheduler.faults.schedules import LAST, LEASE, Arrival, Schedule, schedules
 
 pytestmark = pytest.mark.whole
@@ -37,7 +37,7 @@ def test_nobody_is_bound_twice_or_lost(schedule: Schedule) -> None:
 
 async def check(schedule: Schedule) -> None:
     """Run a schedule, and see that all is well in the end."""
-    async with room() as it:
+    async with faulty_cluster() as it:
         await it.create(_class("low", -10), _class("high", 10))
         it.replica(*schedule.faults)
         for moment, act in sorted(_acts(schedule), key=lambda one: one[0]):
@@ -65,7 +65,7 @@ def _acts(schedule: Schedule) -> list[tuple[float, Act]]:
     return acts
 
 
-async def _carry_out(it: Room, act: Act, schedule: Schedule) -> None:
+async def _carry_out(it: FaultyCluster, act: Act, schedule: Schedule) -> None:
     match act:
         case ("create", Arrival() as one):
             await it.create(*_objects(one))
@@ -89,7 +89,7 @@ def _objects(one: Arrival) -> list[Untyped]:
     return [*map(claim, claims), pod(one.name, one.cpu, *claims, **spec)]
 
 
-async def lost(it: Room) -> list[str]:
+async def lost(it: FaultyCluster) -> list[str]:
     """The pods that wait though, by what the API server has, they need not."""
     objects = [one for kind in OBSERVED for one in (await it.client.list(kind)).items]
     snapshot = Snapshot(objects)

@@ -22,7 +22,7 @@ from bayplan.scheduler.config import default_settings
 from bayplan.scheduler.daemon import SchedulerDaemon
 from tests.patience import PATIENCE
 from tests.scheduler.faults.wire import FaultyWire, Plan
-from tests.scheduler.running import Running, node, pod, scheduling
+from tests.scheduler.running_scheduler import RunningScheduler, node, pod, scheduling
 
 pytestmark = pytest.mark.whole
 
@@ -85,7 +85,7 @@ async def all_are_full(client: Client) -> bool:
     return await placed(client) == {f"n{number}": EACH for number in range(NODES)}
 
 
-async def at_rest(it: Running) -> bool:
+async def at_rest(it: RunningScheduler) -> bool:
     """Nothing is assumed, and only the pod waits for which there is no room."""
     return not it.live.snapshot.assumptions() and len(it.scheduler.queue) == 1
 

@@ -17,9 +17,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expec
 
 from tests.patience import PATIENCE
 from tests.ui.browser.dumps import EXAMPLES, SHOP
+from tests.ui.browser.page_servers import FakeBackend, PageServerThread
 from tests.ui.browser.processes import Command, page_of
-from tests.ui.browser.told import Teller, Told
-from tests.ui.browser.watched import Watched
+from tests.ui.browser.windows import Window
 
 CHROMIUM = shutil.which("chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
@@ -58,37 +58,37 @@ Started = Callable[..., Command]
 class Opened(Protocol):
     """Opens a window: `look` is anything that a browser's context can be told."""
 
-    def __call__(self, url: str, **look: object) -> Watched: ...
+    def __call__(self, url: str, **look: object) -> Window: ...
 
 
 @pytest.fixture
 def opened(browser: Browser) -> Iterator[Opened]:
     """Opens pages that are watched."""
-    made: list[tuple[BrowserContext, Watched]] = []
+    made: list[tuple[BrowserContext, Window]] = []
 
-    def open_(url: str, **look: object) -> Watched:
+    def open_(url: str, **look: object) -> Window:
         settings = {"viewport": {"width": 1280, "height": 800}, "reduced_motion": "reduce", **look}
         context = browser.new_context(**settings)  # type: ignore[arg-type]
         page: Page = context.new_page()
         page.set_default_timeout(PATIENCE * 1000)
-        watched = Watched(page, url)
-        made.append((context, watched))
-        watched.visit(url)
-        return watched
+        window = Window(page, url)
+        made.append((context, window))
+        window.visit(url)
+        return window
 
     yield open_
     for context, _ in made:
         context.close()
-    for _, watched in made:
-        assert watched.complaints == []
+    for _, window in made:
+        assert window.complaints == []
 
 
 @pytest.fixture
-def teller() -> Iterator[Teller]:
+def server() -> Iterator[PageServerThread]:
     """A page that tests tell what to show."""
-    teller = Teller(Told())
-    with teller.running():
-        yield teller
+    server = PageServerThread(FakeBackend())
+    with server.running():
+        yield server
 
 
 @pytest.fixture(scope="package")

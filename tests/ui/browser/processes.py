@@ -1,4 +1,4 @@
-"""`bayplan` as a process of its own, that says where it listens, and ends when it is told to."""
+"""`bayplan` as a process of its own, that prints where it listens, and ends on a signal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Command:
         while not (found := re.search(pattern, self._said.decode(errors="replace"))):
             more = _read(out, end - time.monotonic())
             if not more:
-                raise AssertionError(f"{self._arguments}: never said {pattern!r}: {self._told()}")
+                raise AssertionError(f"{self._arguments}: never said {pattern!r}: {self._output()}")
             self._said += more
         return found.group(1)
 
@@ -52,7 +52,7 @@ class Command:
             self._process.kill()
             self._process.communicate()
 
-    def _told(self) -> str:
+    def _output(self) -> str:
         self._process.kill()
         out, errors = self._process.communicate()
         return (self._said + out + errors).decode(errors="replace")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from bayplan.ui.changelog import PageChangeLog
 from bayplan.ui.tables import Row
 from tests.ui.browser.conftest import Opened
-from tests.ui.browser.told import Teller, Told, row
+from tests.ui.browser.page_servers import FakeBackend, PageServerThread, row
 
 pytestmark = pytest.mark.whole
 
@@ -23,77 +23,79 @@ def node(name: str) -> Row:
 
 
 @pytest.fixture
-def url(teller: Teller) -> str:
-    teller.put("nodes", [node("n1")])
-    return teller.url
+def url(server: PageServerThread) -> str:
+    server.put("nodes", [node("n1")])
+    return server.url
 
 
-def test_a_change_is_shown_as_it_comes(teller: Teller, url: str, opened: Opened) -> None:
+def test_a_change_is_shown_as_it_comes(server: PageServerThread, url: str, opened: Opened) -> None:
     window = opened(url + "#/nodes")
     expect(window.status).to_contain_text("live")
     names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
     expect(names).to_have_text(["n1"])
-    teller.put("nodes", [node("n2")])
+    server.put("nodes", [node("n2")])
     expect(names).to_have_text(["n1", "n2"])
-    assert teller.told.states == 1
+    assert server.backend.states == 1
 
 
 def test_a_stream_that_breaks_is_taken_up_where_it_was(
-    teller: Teller, url: str, opened: Opened
+    server: PageServerThread, url: str, opened: Opened
 ) -> None:
     window = opened(url + "#/nodes")
     window.expected += [REFUSED, CUT]
     expect(window.status).to_contain_text("live")
-    teller.close()
+    server.close()
     expect(window.status).to_contain_text("reconnecting")
-    teller.put("nodes", [node("n2")])
-    teller.serve()
+    server.put("nodes", [node("n2")])
+    server.serve()
     expect(window.status).to_contain_text("live")
     names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
     expect(names).to_have_text(["n1", "n2"])
-    assert teller.told.states == 1
+    assert server.backend.states == 1
 
 
 def test_another_server_at_the_same_address_is_asked_for_everything(
-    teller: Teller, url: str, opened: Opened
+    server: PageServerThread, url: str, opened: Opened
 ) -> None:
     window = opened(url + "#/nodes")
     window.expected += [REFUSED, CUT]
     expect(window.status).to_contain_text("live")
-    teller.close()
+    server.close()
     expect(window.status).to_contain_text("reconnecting")
     again = window.page.get_by_role("button", name="Reconnect")
     expect(again).to_be_visible()
-    teller.told = Told()
+    server.backend = FakeBackend()
     for name in ("other-1", "other-2"):
-        teller.told.put("nodes", [node(name)])
-    teller.serve()
+        server.backend.put("nodes", [node(name)])
+    server.serve()
     again.evaluate_all("all => all.forEach((one) => one.click())")  # unless it did by itself
     names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
     expect(names).to_have_text(["other-1", "other-2"])
 
 
-def test_who_is_too_slow_fetches_the_whole_again(teller: Teller, url: str, opened: Opened) -> None:
+def test_who_is_too_slow_fetches_the_whole_again(
+    server: PageServerThread, url: str, opened: Opened
+) -> None:
     window = opened(url + "#/nodes")
     window.expected += [REFUSED, CUT]
     expect(window.status).to_contain_text("live")
-    teller.close()
+    server.close()
     expect(window.status).to_contain_text("reconnecting")
-    teller.told.change_log = PageChangeLog(most=2, start=teller.told.change_log.seq)
+    server.backend.change_log = PageChangeLog(most=2, start=server.backend.change_log.seq)
     for i in range(5):
-        teller.put("nodes", [node(f"later-{i}")])
-    teller.serve()
+        server.put("nodes", [node(f"later-{i}")])
+    server.serve()
     names = window.page.get_by_role("table", name="Nodes").locator("tbody th")
     expect(names).to_have_count(6)
-    assert teller.told.states == 2
+    assert server.backend.states == 2
 
 
 def test_without_the_token_nothing_is_shown_and_with_it_the_address_forgets_it(
     opened: Opened,
 ) -> None:
-    told = Told()
-    told.put("nodes", [node("secret-node")])
-    with Teller(told, TOKEN).running() as url:
+    backend = FakeBackend()
+    backend.put("nodes", [node("secret-node")])
+    with PageServerThread(backend, TOKEN).running() as url:
         window = opened(f"{url}?token={TOKEN}")
         window.drawn()
         assert TOKEN not in window.page.url
@@ -108,26 +110,28 @@ def test_without_the_token_nothing_is_shown_and_with_it_the_address_forgets_it(
 
 
 def test_a_token_that_is_taken_away_is_asked_for(opened: Opened) -> None:
-    told = Told()
-    told.put("nodes", [node("n1")])
-    teller = Teller(told, TOKEN)
-    with teller.running() as url:
+    backend = FakeBackend()
+    backend.put("nodes", [node("n1")])
+    server = PageServerThread(backend, TOKEN)
+    with server.running() as url:
         window = opened(f"{url}?token={TOKEN}")
         window.expected += [REFUSED, CUT, "401"]
         expect(window.status).to_contain_text("live")
         window.page.context.clear_cookies()
-        teller.close()
-        teller.serve()
-        expect(window.status).to_contain_text("refused")
+        server.close()
+        server.serve()
+        expect(window.status).to_contain_text("access denied")
         expect(window.status).to_have_attribute(
-            "title", "The server wants its token: open the address that it printed."
+            "title", "The server requires a token: open the address that bayplan ui printed."
         )
 
 
-def test_what_could_not_be_read_is_noted(teller: Teller, url: str, opened: Opened) -> None:
-    teller.told.notes = ["Queues may not be listed, so nothing is said of them."]
+def test_what_could_not_be_read_is_noted(
+    server: PageServerThread, url: str, opened: Opened
+) -> None:
+    server.backend.notes = ["queues cannot be read (forbidden): data that needs them is not shown"]
     window = opened(url)
     notes = window.page.get_by_role("complementary", name="Data that could not be read")
-    expect(notes).to_contain_text("Queues may not be listed")
+    expect(notes).to_contain_text("queues cannot be read")
     notes.get_by_role("button").click()
     expect(notes).to_have_count(0)

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Dialog, expect
 
 from tests.ui.browser.conftest import Opened
-from tests.ui.browser.told import Teller, Told, row
-from tests.ui.browser.watched import Watched
+from tests.ui.browser.page_servers import FakeBackend, PageServerThread, row
+from tests.ui.browser.windows import Window
 
 pytestmark = pytest.mark.whole
 
@@ -30,26 +30,28 @@ ELEMENTS = "document.querySelectorAll('main script, main img, aside img, aside s
 @pytest.fixture(scope="module")
 def hostile() -> Iterator[str]:
     """The page of a cluster all of whose texts are hostile."""
-    told = Told()
+    backend = FakeBackend()
     for name in HOSTILE:
         texts = {"title": name, "message": name, "note": name, "why": name, "reason": name}
         node = {"type": name, "zone": name, "group": name, "taints": [name], "missing": [name]}
-        told.put("nodes", [row("nodes", id=name, cpu=4000, memory=1, ready="True", **node)])
-        told.put("groups", [row("groups", id=name, source=name, **texts)])
-        told.put("rails", [row("rails", id=name, node=name, driver=name, origin=name, limit=3)])
+        backend.put("nodes", [row("nodes", id=name, cpu=4000, memory=1, ready="True", **node)])
+        backend.put("groups", [row("groups", id=name, source=name, **texts)])
+        backend.put("rails", [row("rails", id=name, node=name, driver=name, origin=name, limit=3)])
         pod = {"cpu": 500, "owner": name, "queue": name, "phase": name}
-        told.put("pods", [row("pods", id=f"shop/{name}", node=name, state="running", **pod)])
-        told.put("pods", [row("pods", id=f"shop/{name} waits", state="waiting", **pod)])
+        backend.put("pods", [row("pods", id=f"shop/{name}", node=name, state="running", **pod)])
+        backend.put("pods", [row("pods", id=f"shop/{name} waits", state="waiting", **pod)])
         waits = [f"shop/{name} waits"]
-        told.put(
+        backend.put(
             "waiting", [row("waiting", id=name, pods=waits, sample=waits[0], count=1, **texts)]
         )
-        told.put("queues", [row("queues", id=name, quota={name: name}, next=name, problem=name)])
+        backend.put("queues", [row("queues", id=name, quota={name: name}, next=name, problem=name)])
         steps = [{"what": name, "group": name, "why": name, "cost": name}]
-        told.put("plans", [row("plans", id=name, steps=steps, **texts)])
-        told.put("events", [row("events", id=name, about=f"Pod shop/{name}", type=name, **texts)])
-    told.explanation = json.dumps(EXPLANATION).encode()
-    with Teller(told).running() as url:
+        backend.put("plans", [row("plans", id=name, steps=steps, **texts)])
+        backend.put(
+            "events", [row("events", id=name, about=f"Pod shop/{name}", type=name, **texts)]
+        )
+    backend.explanation = json.dumps(EXPLANATION).encode()
+    with PageServerThread(backend).running() as url:
         yield url
 
 
@@ -71,7 +73,7 @@ EXPLANATION = {
 
 
 @pytest.fixture
-def window(hostile: str, opened: Opened) -> Watched:
+def window(hostile: str, opened: Opened) -> Window:
     """A window in which nothing may ask or tell through a dialog."""
     window = opened(hostile)
     window.page.on("dialog", _refuse)
@@ -83,7 +85,7 @@ def _refuse(dialog: Dialog) -> None:
     raise AssertionError(f"the page ran what it was told: {dialog.message}")
 
 
-def test_no_view_takes_a_name_for_anything_else(window: Watched) -> None:
+def test_no_view_takes_a_name_for_anything_else(window: Window) -> None:
     for view in ("bays", "nodes", "pending", "queues", "plan", "events"):
         window.turn(f"#/{view}")
         expect(window.page.locator("main section").first).to_be_visible()
@@ -94,7 +96,7 @@ def test_no_view_takes_a_name_for_anything_else(window: Watched) -> None:
     expect(window.page.locator(".tip")).to_contain_text(HOSTILE[0])
 
 
-def test_a_hostile_pod_is_shown_by_its_name(window: Watched) -> None:
+def test_a_hostile_pod_is_shown_by_its_name(window: Window) -> None:
     window.turn("#/nodes")
     table = window.page.get_by_role("table", name="Nodes")
     link = table.get_by_role("link", name=HOSTILE[0]).first
@@ -106,20 +108,21 @@ def test_a_hostile_pod_is_shown_by_its_name(window: Watched) -> None:
     assert window.reads(ELEMENTS) == 0
 
 
-def test_its_explanation_is_text(window: Watched) -> None:
+def test_its_explanation_is_text(window: Window) -> None:
     window.turn("#/pending")
-    window.page.locator("a.crate").first.click()
+    window.page.locator("a.pod-class").first.click()
     explanation = window.page.get_by_role("region", name="Explanation")
     expect(explanation).to_contain_text(HOSTILE[0])
     expect(explanation.locator("code")).to_have_text(HOSTILE[0])
     assert window.reads(ELEMENTS) == 0
 
 
-def test_the_search_and_the_address_only_name_things(window: Watched) -> None:
+def test_the_search_and_the_address_only_name_things(window: Window) -> None:
     window.page.get_by_role("combobox").fill("script")
     expect(window.page.get_by_role("option").first).to_contain_text("<script>")
     window.go("#/bays?sel=node/<img src=x onerror=alert(9)>&q=<script>alert(8)</script>")
     expect(window.details).to_contain_text(
-        "node <img src=x onerror=alert(9)> does not exist any more."
+        "node <img src=x onerror=alert(9)> does not exist at this time:"
+        " it was deleted, or not created yet."
     )
     assert window.reads(ELEMENTS) == 0

@@ -32,10 +32,10 @@ def test_a_walk_through_the_page_with_keys_alone(shop: str, opened: Opened) -> N
     window.drawn()
     window.page.locator("canvas").focus()
     press("ArrowRight")
-    first = window.reads("bayplan.app.place.value.selection.id")
+    first = window.reads("bayplan.app.route.value.selection.id")
     expect(live).to_contain_text(first)
     press("ArrowRight")
-    assert window.reads("bayplan.app.place.value.selection.id") != first
+    assert window.reads("bayplan.app.route.value.selection.id") != first
     scale = window.reads("bayplan.board.camera.scale")
     press("+")
     assert window.reads("bayplan.board.camera.scale") > scale
@@ -53,10 +53,10 @@ def test_a_walk_through_the_page_with_keys_alone(shop: str, opened: Opened) -> N
     expect(window.page.get_by_role("combobox")).to_have_value("")
 
 
-def test_the_quay_is_walked_and_opened_with_keys(shop: str, opened: Opened) -> None:
+def test_pending_pods_are_walked_and_opened_with_keys(shop: str, opened: Opened) -> None:
     window = opened(shop + "#/pending")
-    crates = window.page.locator("a.crate")
-    crates.first.focus()
+    classes = window.page.locator("a.pod-class")
+    classes.first.focus()
     window.page.keyboard.press("Enter")
     expect(window.page.get_by_role("region", name="Explanation")).to_be_visible()
     window.page.keyboard.press("e")

@@ -78,9 +78,9 @@ def test_pods_are_seen_as_they_come_wait_and_go(
     expect(rows.filter(has_text="2 of 2 attach slots in use")).to_have_count(2)
 
     window.page.get_by_role("navigation", name="Views").get_by_role("link", name="Pending").click()
-    crate = window.page.locator("section.cause.volumes a.crate")
-    expect(crate).to_be_visible()
-    crate.click()
+    pods = window.page.locator("section.cause.volumes a.pod-class")
+    expect(pods).to_be_visible()
+    pods.click()
     explanation = window.page.get_by_role("region", name="Explanation")
     expect(explanation).to_contain_text("exceed max volume count")
 
@@ -104,7 +104,9 @@ def test_a_recording_is_played_back_and_forth(
     slider = bar.get_by_role("slider")
     expect(slider).to_be_visible()
     expect(window.status).to_contain_text("recording")
-    expect(window.details).to_contain_text("pod default/replayed does not exist any more.")
+    expect(window.details).to_contain_text(
+        "pod default/replayed does not exist at this time: it was deleted, or not created yet."
+    )
     there = window.details.get_by_role("heading", name="default/replayed")
 
     slider.focus()

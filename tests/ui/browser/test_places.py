@@ -43,4 +43,6 @@ def test_back_and_forth(shop: str, opened: Opened) -> None:
 
 def test_a_selection_that_is_gone_is_said(shop: str, opened: Opened) -> None:
     window = opened(shop + "#/pending?sel=pod/shop/nobody")
-    expect(window.details).to_contain_text("pod shop/nobody does not exist any more.")
+    expect(window.details).to_contain_text(
+        "pod shop/nobody does not exist at this time: it was deleted, or not created yet."
+    )

@@ -18,7 +18,7 @@ from bayplan.recordings import RecordingWriter, identity_of
 from tests.builders import make_node, make_pod
 from tests.ui.browser.conftest import Opened
 from tests.ui.browser.processes import Command, page_of
-from tests.ui.browser.watched import Watched
+from tests.ui.browser.windows import Window
 
 pytestmark = pytest.mark.whole
 
@@ -51,7 +51,7 @@ def record(file: Path) -> None:
         writer.mark(60.0)
 
 
-def explanation(window: Watched) -> Locator:
+def explanation(window: Window) -> Locator:
     return window.page.get_by_role("region", name="Explanation")
 
 
@@ -64,7 +64,9 @@ def test_a_pod_that_comes_while_a_recording_is_played_is_explained(
     url: str, opened: Opened
 ) -> None:
     window = opened(f"{url}#/nodes?at=2&{SELECTED}")
-    expect(window.details).to_contain_text("pod shop/web does not exist any more.")
+    expect(window.details).to_contain_text(
+        "pod shop/web does not exist at this time: it was deleted, or not created yet."
+    )
     window.page.get_by_role("button", name="Play").click()
     expect(explanation(window)).to_contain_text("Insufficient cpu")
 
@@ -84,7 +86,9 @@ def test_keys_play_a_recording_pause_it_and_go_back(url: str, opened: Opened) ->
     bar.get_by_label("Speed").select_option("300")
     expect(play).to_be_visible()
     expect(bar.locator("output")).to_have_text("1:00 / 1:00")
-    expect(window.details).to_contain_text("pod shop/web does not exist any more.")
+    expect(window.details).to_contain_text(
+        "pod shop/web does not exist at this time: it was deleted, or not created yet."
+    )
     window.page.locator("main").focus()
     window.page.keyboard.press(",")
     expect(window.page).to_have_url(re.compile(r"at=50\b"))
@@ -99,4 +103,6 @@ def test_a_jump_is_explained_once_it_is_made(url: str, opened: Opened) -> None:
     slider.fill("30")
     expect(explanation(window)).to_contain_text("unschedulable")
     slider.fill("50")
-    expect(window.details).to_contain_text("pod shop/web does not exist any more.")
+    expect(window.details).to_contain_text(
+        "pod shop/web does not exist at this time: it was deleted, or not created yet."
+    )

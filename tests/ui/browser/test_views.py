@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.ui.browser.conftest import Opened
-from tests.ui.browser.told import Teller, row
+from tests.ui.browser.page_servers import PageServerThread, row
 
 pytestmark = pytest.mark.whole
 
@@ -100,16 +100,16 @@ def test_the_plan_says_what_why_and_the_cost(shop: str, opened: Opened) -> None:
 
 
 def test_events_are_told_as_they_come_the_newest_first_and_filtered(
-    teller: Teller, opened: Opened
+    server: PageServerThread, opened: Opened
 ) -> None:
     about = {"about": "Pod shop/web", "time": "2026-01-01T00:00:05Z"}
-    teller.put("pods", [row("pods", id="shop/web", state="running", node="n1")])
-    teller.put("events", [row("events", id="1", reason="BackOff", type="Warning", **about)])
-    window = opened(f"{teller.url}#/events")
+    server.put("pods", [row("pods", id="shop/web", state="running", node="n1")])
+    server.put("events", [row("events", id="1", reason="BackOff", type="Warning", **about)])
+    window = opened(f"{server.url}#/events")
     lines = window.page.locator("ol.events li")
     expect(lines).to_have_count(1)
     later = {**about, "time": "2026-01-01T00:00:09Z"}
-    teller.put("events", [row("events", id="2", reason="Pulled", type="Normal", **later)])
+    server.put("events", [row("events", id="2", reason="Pulled", type="Normal", **later)])
     expect(lines.first).to_contain_text("Pulled")
     window.page.get_by_role("radio", name="Warning").check()
     expect(lines).to_have_count(1)

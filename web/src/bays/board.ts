@@ -1,43 +1,53 @@
 /**
- * The drawing and what can be done with it, apart from the page around it: it keeps the layout and the
- * camera, draws a frame only when something changed, and says what lies under a point.
+ * The canvas with the bays: keeps the layout and the camera, draws a frame only after a change, and
+ * returns what is drawn at a point.
  */
-import type { Colour, Measure, Place } from "../model/place";
-import type { Pod, Rail } from "../model/rows";
+import type { Colour, Measure, Route } from "../model/route";
+import type { AttachLimit, Pod } from "../model/rows";
 import { matchingNodes } from "../model/search";
 import type { Store } from "../model/store";
-import { type Camera, fit, fromLook, held, pan, reveal, type Size, toLook, zoom } from "./camera";
+import { slotColumn } from "./bay";
+import {
+  type Camera,
+  clamped,
+  fit,
+  fromLook,
+  pan,
+  reveal,
+  type Size,
+  toLook,
+  zoom,
+} from "./camera";
 import { detailAt } from "./detail";
-import { draw } from "./draw";
-import { railBox } from "./drawbay";
+import { draw } from "./frame";
 import { Frames } from "./frames";
 import { areaAt, type Bay, bayAt, type GroupArea, inside, type Layout, layOut } from "./layout";
 import { type Palette, readPalette } from "./palette";
-import { drawnRails, holdOf, Stacks } from "./scene";
-import { slabAt } from "./stack";
+import { drawnLimits, podAreaOf, Stacks } from "./scene";
+import { boxAt } from "./stack";
 
 export interface Hit {
   area: GroupArea | null;
   bay: Bay | null;
   pod: Pod | null;
-  rail: Rail | null;
+  limit: AttachLimit | null;
 }
 
-const GLIDE = 180;
+const MOVE_MS = 180;
 
 export class Board {
   readonly frames = new Frames();
   layout: Layout;
   camera: Camera = { x: 0, y: 0, scale: 1 };
-  /** Told when the reader moved the camera; null when all fits again. */
-  onLook: (look: Place["look"]) => void = () => {};
+  /** Called when the user has moved the camera; null when everything fits again. */
+  onLook: (look: Route["look"]) => void = () => {};
   private readonly ctx: CanvasRenderingContext2D;
   private readonly stacks = new Stacks();
   private palette: Palette;
   private window: Size = { w: 1, h: 1 };
   private open: Size = { w: 1, h: 1 };
   private fitted = true;
-  private asked = 0;
+  private requested = 0;
   private by: Measure = "cpu";
   private colour: Colour = "state";
   private query = "";
@@ -45,7 +55,7 @@ export class Board {
   private selected: string | null = null;
   private selectedPod: string | null = null;
   private hovered: string | null = null;
-  private glide: { from: Camera; to: Camera; began: number } | null = null;
+  private movement: { from: Camera; to: Camera; began: number } | null = null;
 
   constructor(
     private readonly canvas: HTMLCanvasElement,
@@ -58,7 +68,7 @@ export class Board {
     this.layout = layOut([], [], this.by, this.window);
   }
 
-  /** The window's size in pixels of the page. */
+  /** Set the size of the window in CSS pixels. */
   resize(w: number, h: number): void {
     if (w <= 0 || h <= 0) return;
     const dense = Math.min(2, devicePixelRatio || 1);
@@ -71,154 +81,154 @@ export class Board {
     this.reshape();
   }
 
-  /** Something lies over the drawing: so much of it can be seen. */
+  /** Set the size of the part that is not covered by the details. */
   cover(open: Size): void {
     this.open = { w: Math.max(80, open.w), h: Math.max(80, open.h) };
   }
 
-  /** Bays came, went or changed their size: lay them out anew. */
+  /** Compute the layout again: bays were added, removed or resized. */
   reshape(): void {
     const { nodes, groups } = this.store.tables;
     this.layout = layOut(nodes.values(), groups.keys(), this.by, this.window);
     this.stacks.clear();
     if (this.fitted) this.camera = fit(this.layout, this.window);
     this.search();
-    this.ask();
+    this.requestFrame();
   }
 
   repaint(): void {
     this.palette = readPalette(document.documentElement);
-    this.ask();
+    this.requestFrame();
   }
 
-  /** Show what the reader asked for. */
-  show(place: Place): void {
-    const measured = place.by !== this.by;
-    const searched = place.query !== this.query;
-    this.by = place.by;
-    this.colour = place.colour;
-    this.query = place.query;
-    const selection = place.selection;
+  /** Show what the route selects. */
+  show(route: Route): void {
+    const measured = route.by !== this.by;
+    const searched = route.query !== this.query;
+    this.by = route.by;
+    this.colour = route.colour;
+    this.query = route.query;
+    const selection = route.selection;
     const pod = selection?.kind === "pod" ? this.store.tables.pods.get(selection.id) : undefined;
     this.selectedPod = pod?.id ?? null;
     const node = selection?.kind === "node" ? selection.id : pod ? pod.node || pod.upcoming : null;
     this.selected = node || null;
     if (measured) this.reshape();
     else if (searched) this.search();
-    this.ask();
+    this.requestFrame();
   }
 
-  /** The rows changed: what is searched for may lie elsewhere now. */
+  /** Draw again after a change of rows; other nodes may match the search now. */
   changed(): void {
     if (this.query) this.search();
-    this.ask();
+    this.requestFrame();
   }
 
   hover(id: string | null): void {
     if (id === this.hovered) return;
     this.hovered = id;
-    this.ask();
+    this.requestFrame();
   }
 
-  look(look: Place["look"]): void {
+  look(look: Route["look"]): void {
     this.fitted = look === null;
     this.camera = look ? fromLook(look, this.window) : fit(this.layout, this.window);
-    this.ask();
+    this.requestFrame();
   }
 
   pan(dx: number, dy: number): void {
-    this.moved(pan(this.camera, dx, dy));
+    this.setCamera(pan(this.camera, dx, dy));
   }
 
   zoom(factor: number, x = this.window.w / 2, y = this.window.h / 2): void {
-    this.moved(zoom(this.camera, factor, x, y, fit(this.layout, this.window).scale * 0.6));
+    this.setCamera(zoom(this.camera, factor, x, y, fit(this.layout, this.window).scale * 0.6));
   }
 
   fit(): void {
     this.fitted = true;
-    this.glideTo(fit(this.layout, this.window));
+    this.moveTo(fit(this.layout, this.window));
     this.onLook(null);
   }
 
-  /** Bring a node's bay into the window; at least so many pixels wide, if that is said. */
+  /** Move a node's bay into the window; with `width`, zoom in until it has so many pixels. */
   reveal(node: string, width: number | null): void {
     const bay = this.layout.bays.get(node);
     if (bay === undefined) return;
-    const to = reveal(this.glide?.to ?? this.camera, bay, this.open, width);
+    const to = reveal(this.movement?.to ?? this.camera, bay, this.open, width);
     if (to.x === this.camera.x && to.y === this.camera.y && to.scale === this.camera.scale) return;
     this.fitted = false;
-    this.glideTo(to);
+    this.moveTo(to);
     this.onLook(toLook(to, this.window));
   }
 
-  /** What lies under a point of the window. */
+  /** Return what is drawn at a point of the window. */
   hit(px: number, py: number): Hit {
     const x = this.camera.x + px / this.camera.scale;
     const y = this.camera.y + py / this.camera.scale;
     const bay = bayAt(this.layout, x, y);
-    if (bay === null) return { area: areaAt(this.layout, x, y), bay, pod: null, rail: null };
-    const rails = drawnRails(this.store.rails(bay.node.id));
-    const rail = rails.find((_, i) => inside(railBox(bay, rails.length, i), x, y)) ?? null;
-    return { area: null, bay, rail, pod: rail ? null : this.podAt(bay, rails.length, x, y) };
+    if (bay === null) return { area: areaAt(this.layout, x, y), bay, pod: null, limit: null };
+    const limits = drawnLimits(this.store.attachLimits(bay.node.id));
+    const limit = limits.find((_, i) => inside(slotColumn(bay, limits.length, i), x, y)) ?? null;
+    return { area: null, bay, limit, pod: limit ? null : this.podAt(bay, limits.length, x, y) };
   }
 
-  private podAt(bay: Bay, rails: number, x: number, y: number): Pod | null {
+  private podAt(bay: Bay, columns: number, x: number, y: number): Pod | null {
     const detail = detailAt(this.camera.scale);
     if (detail === "cell" || detail === "bay") return null;
-    const hold = holdOf(bay, rails);
-    const slabs = this.stacks.of(this.store, bay, this.by);
-    return slabAt(slabs, (x - hold.x) / hold.w, 1 - (y - hold.y) / hold.h)?.pod ?? null;
+    const area = podAreaOf(bay, columns);
+    const boxes = this.stacks.of(this.store, bay, this.by);
+    return boxAt(boxes, (x - area.x) / area.w, 1 - (y - area.y) / area.h)?.pod ?? null;
   }
 
-  private moved(camera: Camera): void {
-    this.glide = null;
+  private setCamera(camera: Camera): void {
+    this.movement = null;
     this.fitted = false;
-    this.camera = held(camera, this.layout, this.window);
+    this.camera = clamped(camera, this.layout, this.window);
     this.onLook(toLook(this.camera, this.window));
-    this.ask();
+    this.requestFrame();
   }
 
   private search(): void {
     this.matching = matchingNodes(this.store, this.query);
   }
 
-  private glideTo(to: Camera): void {
+  private moveTo(to: Camera): void {
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) this.camera = to;
-    else this.glide = { from: this.camera, to, began: performance.now() };
-    this.ask();
+    else this.movement = { from: this.camera, to, began: performance.now() };
+    this.requestFrame();
   }
 
-  private ask(): void {
-    if (this.asked === 0) this.asked = requestAnimationFrame((now) => this.frame(now));
+  private requestFrame(): void {
+    if (this.requested === 0) this.requested = requestAnimationFrame((now) => this.frame(now));
   }
 
   private frame(now: number): void {
-    this.asked = 0;
-    if (this.glide) this.step(now);
+    this.requested = 0;
+    if (this.movement) this.step(now);
     const began = performance.now();
-    draw({ ...this.sight(), store: this.store, palette: this.palette, stacks: this.stacks });
+    draw({ ...this.view(), store: this.store, palette: this.palette, stacks: this.stacks });
     if (!this.store.loaded.value) return;
     this.frames.note(began, performance.now(), this.store.seq);
     this.canvas.dataset.drawn = "true";
   }
 
-  private sight() {
+  private view() {
     const { ctx, window, camera, layout, by, colour, matching, selected, selectedPod, hovered } =
       this;
     return { ctx, window, camera, layout, by, colour, matching, selected, selectedPod, hovered };
   }
 
   private step(now: number): void {
-    if (this.glide === null) return;
-    const part = Math.min(1, Math.max(0, (now - this.glide.began) / GLIDE));
+    if (this.movement === null) return;
+    const part = Math.min(1, Math.max(0, (now - this.movement.began) / MOVE_MS));
     const eased = 1 - (1 - part) ** 3;
-    const { from, to } = this.glide;
+    const { from, to } = this.movement;
     const between = (a: number, b: number) => a + (b - a) * eased;
     const scale = from.scale * (to.scale / from.scale) ** eased;
     this.camera = { x: between(from.x, to.x), y: between(from.y, to.y), scale };
     if (part === 1) {
       this.camera = to;
-      this.glide = null;
-    } else this.ask();
+      this.movement = null;
+    } else this.requestFrame();
   }
 }

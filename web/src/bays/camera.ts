@@ -1,11 +1,11 @@
-/** Which part of the drawing the window shows: plain sums over a corner and a scale. */
+/** The camera: which part of the drawing the window shows, as a corner and a scale. */
 import { BAY, type Box } from "./layout";
 
 export interface Camera {
-  /** What lies at the window's upper left corner. */
+  /** The point of the drawing at the window's upper left corner. */
   x: number;
   y: number;
-  /** Pixels for a unit of the drawing. */
+  /** Pixels per unit of the drawing. */
   scale: number;
 }
 
@@ -15,9 +15,9 @@ export interface Size {
 }
 
 const MARGIN = 24;
-const LARGEST = 6;
+const MAX_SCALE = 6;
 
-/** All of it in the window, in the middle. */
+/** Return the camera that shows all of it, centred. */
 export function fit(all: Box, window: Size): Camera {
   const across = (window.w - 2 * MARGIN) / Math.max(1, all.w);
   const down = (window.h - 2 * MARGIN) / Math.max(1, all.h);
@@ -33,7 +33,7 @@ export function pan(camera: Camera, dx: number, dy: number): Camera {
   return { ...camera, x: camera.x - dx / camera.scale, y: camera.y - dy / camera.scale };
 }
 
-/** Larger or smaller by a factor; what lies under the point of the window stays there. */
+/** Zoom by a factor; the point of the window stays at its place. */
 export function zoom(
   camera: Camera,
   factor: number,
@@ -41,7 +41,7 @@ export function zoom(
   py: number,
   least: number,
 ): Camera {
-  const scale = Math.min(LARGEST, Math.max(least, camera.scale * factor));
+  const scale = Math.min(MAX_SCALE, Math.max(least, camera.scale * factor));
   return {
     x: camera.x + px / camera.scale - px / scale,
     y: camera.y + py / camera.scale - py / scale,
@@ -49,8 +49,8 @@ export function zoom(
   };
 }
 
-/** Moved no further than needed for the drawing not to leave the window. */
-export function held(camera: Camera, all: Box, window: Size): Camera {
+/** Limit a camera, so that a part of the drawing stays in the window. */
+export function clamped(camera: Camera, all: Box, window: Size): Camera {
   const clamp = (at: number, start: number, length: number, room: number) => {
     const slack = room * 0.5;
     return Math.min(Math.max(at, start - room + slack), start + length - slack);
@@ -62,7 +62,7 @@ export function held(camera: Camera, all: Box, window: Size): Camera {
   };
 }
 
-/** Near enough to read the box, and moved only as far as it needs. */
+/** Move the camera as little as possible so that the box is in the window, and can be read. */
 export function reveal(camera: Camera, box: Box, window: Size, bay: number | null): Camera {
   const scale = bay === null ? camera.scale : Math.max(camera.scale, bay / BAY);
   const next = scale === camera.scale ? camera : centred(box, scale, window);
@@ -88,19 +88,19 @@ function within(at: number, start: number, length: number, room: number): number
   return start + length > at + room ? start + length - room : at;
 }
 
-/** The part of the drawing that is seen. */
-export function seen(camera: Camera, window: Size): Box {
+/** Return the visible part of the drawing. */
+export function visible(camera: Camera, window: Size): Box {
   return { x: camera.x, y: camera.y, w: window.w / camera.scale, h: window.h / camera.scale };
 }
 
-/** The camera as the address has it: the middle in bays, and a bay's width in pixels. */
+/** Return the camera in the format of the address: the centre in bays, and a bay's width in pixels. */
 export function toLook(camera: Camera, window: Size): [number, number, number] {
-  const view = seen(camera, window);
+  const view = visible(camera, window);
   return [(view.x + view.w / 2) / BAY, (view.y + view.h / 2) / BAY, camera.scale * BAY];
 }
 
 export function fromLook(look: readonly [number, number, number], window: Size): Camera {
-  const scale = Math.min(LARGEST, look[2] / BAY);
+  const scale = Math.min(MAX_SCALE, look[2] / BAY);
   return {
     x: look[0] * BAY - window.w / 2 / scale,
     y: look[1] * BAY - window.h / 2 / scale,

@@ -1,12 +1,12 @@
-/** How long the work of drawing took, of the last frames: what `python -m bench page` reads. */
+/** Times of the last frames, which `python -m bench page` reads. */
 
 const KEPT = 1024;
 
 export class Frames {
-  /** Milliseconds of work in each of the last frames, in a ring. */
+  /** Milliseconds of work of the last frames, as a ring buffer. */
   readonly work = new Float64Array(KEPT);
   count = 0;
-  /** When the first frame with bays was drawn, and the last, on the page's own clock. */
+  /** When the first and the last frame with bays were drawn, by performance.now(). */
   first = 0;
   last = 0;
   /** The seq of the state that the last frame showed. */

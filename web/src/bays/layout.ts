@@ -1,25 +1,25 @@
 /**
- * Where every bay lies, in units of its own (`BAY` wide), whatever the zoom: zones side by side, in each
- * its areas (the nodes of one group there), on each area its bays in rows. A bay's hold is as high as the
- * node is large, on one scale for all. The whole is made about as wide for its height as the window is.
+ * The layout of the bays, in units in which a bay is `BAY` wide, independent of the zoom. Zones are side
+ * by side; a zone has an area for each node group, and an area has its bays in rows. The height of a bay
+ * is the size of its node, on one scale for all. The layout has about the aspect ratio of the window.
  */
 
-import type { Measure } from "../model/place";
+import type { Measure } from "../model/route";
 import type { Node } from "../model/rows";
 import { natural } from "../model/search";
 import type { Size } from "./camera";
 
 export const BAY = 100;
-/** The strip over the hold with the node's name and marks. */
+/** The height of a bay's head, with the node's name and marks. */
 export const HEAD = 22;
-const HOLD = 120;
+const HEIGHT = 120;
 const LOWEST = 0.4;
 const HIGHEST = 4;
 const GAP = 14;
 const AREA_GAP = 26;
 const ZONE_GAP = 60;
 const NARROWEST_AREA = 2;
-/** How high a area's title is: so many units at least, and so many pixels where all is in the window. */
+/** The minimum height of an area's title in units, and in pixels if everything is in the window. */
 const TITLE = 34;
 const TITLE_PIXELS = 17;
 
@@ -32,7 +32,7 @@ export interface Box {
 
 export interface Bay extends Box {
   node: Node;
-  /** The hold's height is cut: the node is larger or smaller than can be drawn to scale. */
+  /** Whether the node is too large or too small to be drawn to scale. */
   cut: boolean;
 }
 
@@ -41,7 +41,7 @@ export interface GroupArea extends Box {
   zone: string;
   bays: Bay[];
   columns: number;
-  /** Where each row begins, under the title; one more for where the last ends. */
+  /** The start of each row below the title, and the end of the last. */
   rows: number[];
   title: number;
 }
@@ -51,7 +51,7 @@ export interface ZoneBox extends Box {
 }
 
 export interface Layout extends Box {
-  /** The height of a area's title; a zone's is half as high again. */
+  /** The height of an area's title; a zone's title has 1.5 times of it. */
   title: number;
   zones: ZoneBox[];
   areas: GroupArea[];
@@ -62,11 +62,11 @@ interface Part {
   group: string;
   zone: string;
   nodes: Node[];
-  holds: number[];
+  heights: number[];
   tallest: number;
 }
 
-/** Lay out the nodes for a window; `groups` are those to show even though they have no nodes. */
+/** Lay out the nodes for a window; `groups` are shown even without nodes. */
 export function layOut(
   nodes: Iterable<Node>,
   groups: Iterable<string>,
@@ -81,7 +81,7 @@ export function layOut(
   return place(zones, byZone, columns, by, title);
 }
 
-/** High enough to be read where everything is in the window, which depends on how much there is. */
+/** Return a title height that can be read when everything is in the window. */
 function titleHeight(parts: Part[], window: Size): number {
   const area = parts.reduce((sum, part) => {
     return sum + part.nodes.length * (BAY + GAP) * (HEAD + part.tallest + GAP);
@@ -90,7 +90,7 @@ function titleHeight(parts: Part[], window: Size): number {
   return Math.min(BAY * 2, Math.max(TITLE, TITLE_PIXELS / scale));
 }
 
-/** The median of what nodes have: its hold is one `HOLD` high. */
+/** Return the median size of the nodes, which is drawn `HEIGHT` high. */
 export function scaleOf(nodes: readonly Node[], by: Measure): number {
   const sizes = nodes.map((node) => node[by]).sort((a, b) => a - b);
   return sizes[Math.floor(sizes.length / 2)] || 1;
@@ -101,7 +101,7 @@ function intoParts(nodes: Node[], groups: string[], by: Measure): Part[] {
   const parts = new Map<string, Part>();
   const part = (group: string, zone: string) => {
     const key = JSON.stringify([zone, group]);
-    const made = parts.get(key) ?? { group, zone, nodes: [], holds: [], tallest: HOLD };
+    const made = parts.get(key) ?? { group, zone, nodes: [], heights: [], tallest: HEIGHT };
     parts.set(key, made);
     return made;
   };
@@ -117,18 +117,18 @@ function intoParts(nodes: Node[], groups: string[], by: Measure): Part[] {
       .at(-1) ?? "";
   for (const group of groups) if (!known.has(group)) part(group, last);
   for (const one of parts.values()) {
-    // A node whose size is not known yet is drawn as one of the middle.
-    one.holds = one.nodes.map((node) => holdOf(node[by] > 0 ? node[by] / reference : 1));
-    one.tallest = one.holds.length ? Math.max(...one.holds) : HOLD * LOWEST;
+    // A node of unknown size is drawn with the median size.
+    one.heights = one.nodes.map((node) => heightOf(node[by] > 0 ? node[by] / reference : 1));
+    one.tallest = one.heights.length ? Math.max(...one.heights) : HEIGHT * LOWEST;
   }
   return [...parts.values()].sort((a, b) => natural(a.group, b.group));
 }
 
-function holdOf(times: number): number {
-  return HOLD * Math.min(HIGHEST, Math.max(LOWEST, times));
+function heightOf(times: number): number {
+  return HEIGHT * Math.min(HIGHEST, Math.max(LOWEST, times));
 }
 
-/** How many bays a row of each zone has, so that the whole is nearest to the aspect asked for. */
+/** Return the bays per row of each zone for which the layout is nearest to an aspect ratio. */
 function bestColumns(byZone: Part[][], aspect: number, title: number): number[] {
   const counts = byZone.map((parts) => parts.reduce((sum, part) => sum + part.nodes.length, 0));
   const most = Math.max(1, ...counts);
@@ -166,7 +166,7 @@ interface Shelf {
   boxes: { part: Part; box: Box; columns: number }[];
 }
 
-/** The areas of a zone from left to right, in as many shelves as they need. */
+/** Place the areas of a zone from left to right, on as many shelves as needed. */
 function shelves(parts: Part[], columns: number, title: number): Shelf {
   const width = columns * (BAY + GAP) + GAP;
   const made: Shelf = { w: 0, h: 0, boxes: [] };
@@ -222,12 +222,12 @@ function place(
   return made;
 }
 
-/** Where rows begin and the last ends; each is as high as the largest node in it. */
+/** Return the start of each row and the end of the last; a row is as high as its largest node. */
 function rowsOf(part: Part, columns: number): number[] {
   const begins = [0];
-  for (let i = 0; i < Math.max(1, part.holds.length); i += columns) {
-    const hold = Math.max(HOLD * LOWEST, ...part.holds.slice(i, i + columns));
-    begins.push((begins.at(-1) as number) + HEAD + hold + GAP);
+  for (let i = 0; i < Math.max(1, part.heights.length); i += columns) {
+    const height = Math.max(HEIGHT * LOWEST, ...part.heights.slice(i, i + columns));
+    begins.push((begins.at(-1) as number) + HEAD + height + GAP);
   }
   return begins;
 }
@@ -235,16 +235,16 @@ function rowsOf(part: Part, columns: number): number[] {
 function areaOf(part: Part, box: Box, columns: number, by: Measure, title: number): GroupArea {
   const rows = rowsOf(part, columns).map((begin) => box.y + title + begin);
   const bays = part.nodes.map((node, i) => {
-    const hold = part.holds[i] as number;
+    const height = part.heights[i] as number;
     const bottom = (rows[Math.floor(i / columns) + 1] as number) - GAP;
-    const h = hold + HEAD;
-    const cut = node[by] > 0 && (hold === HOLD * LOWEST || hold === HOLD * HIGHEST);
+    const h = height + HEAD;
+    const cut = node[by] > 0 && (height === HEIGHT * LOWEST || height === HEIGHT * HIGHEST);
     return { x: box.x + GAP + (i % columns) * (BAY + GAP), y: bottom - h, w: BAY, h, node, cut };
   });
   return { ...box, group: part.group, zone: part.zone, bays, columns, rows, title };
 }
 
-/** The bay at a point, if one is there. */
+/** Return the bay at a point, or null. */
 export function bayAt(layout: Layout, x: number, y: number): Bay | null {
   const area = areaAt(layout, x, y);
   if (area === null) return null;
@@ -255,7 +255,7 @@ export function bayAt(layout: Layout, x: number, y: number): Bay | null {
   return bay && inside(bay, x, y) ? bay : null;
 }
 
-/** The row at a height; -1 over the first, and beyond the last one under it. */
+/** Return the row at a height: -1 above the first, the number of rows below the last. */
 function rowAt(area: GroupArea, y: number): number {
   let low = 0;
   let high = area.rows.length;
@@ -271,7 +271,7 @@ export function areaAt(layout: Layout, x: number, y: number): GroupArea | null {
   return layout.areas.find((area) => inside(area, x, y)) ?? null;
 }
 
-/** Those of the area's bays that may be seen in the box: whole rows, only the columns that count. */
+/** Yield the bays of an area that may be visible in a box. */
 export function* baysWithin(area: GroupArea, view: Box): Generator<Bay> {
   const first = Math.max(0, rowAt(area, view.y));
   const last = rowAt(area, view.y + view.h);
@@ -295,7 +295,7 @@ export function inside(box: Box, x: number, y: number): boolean {
   return x >= box.x && x < box.x + box.w && y >= box.y && y < box.y + box.h;
 }
 
-/** The nearest bay in a direction from one, for the arrow keys. */
+/** Return the nearest bay in a direction, for the arrow keys. */
 export function neighbour(layout: Layout, from: Bay, dx: number, dy: number): Bay | null {
   const middle = (bay: Bay) => [bay.x + bay.w / 2, bay.y + bay.h / 2] as const;
   const [x, y] = middle(from);

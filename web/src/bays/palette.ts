@@ -1,8 +1,8 @@
 /**
- * The colours of the drawing, read from the style sheet so that they are said in one place and follow
- * dark and light. States also differ by pattern, never by colour alone.
+ * The colours of the drawing, read from the style sheet, so that they are defined once and follow the
+ * theme. States also differ by pattern, never by colour alone.
  */
-import type { Colour } from "../model/place";
+import type { Colour } from "../model/route";
 import type { Pod } from "../model/rows";
 
 export interface Palette {
@@ -10,13 +10,13 @@ export interface Palette {
   dim: string;
   paper: string;
   area: string;
-  hold: string;
+  podArea: string;
   line: string;
-  ghost: string;
+  upcoming: string;
   warn: string;
   focus: string;
-  railUsed: string;
-  railFree: string;
+  slotUsed: string;
+  slotFree: string;
   states: Record<string, string>;
   podInk: string;
   tints: string[];
@@ -37,13 +37,13 @@ export function readPalette(root: Element): Palette {
     dim: of("dim"),
     paper: of("paper"),
     area: of("area"),
-    hold: of("hold"),
+    podArea: of("pod-area"),
     line: of("line"),
-    ghost: of("ghost"),
+    upcoming: of("upcoming"),
     warn: of("warn"),
     focus: of("focus"),
-    railUsed: of("rail-used"),
-    railFree: of("rail-free"),
+    slotUsed: of("slot-used"),
+    slotFree: of("slot-free"),
     states: Object.fromEntries(STATES.map((state) => [state, of(`pod-${state}`)])),
     podInk: ink,
     tints: Array.from({ length: TINTS }, (_, i) => of(`tint-${i}`)),
@@ -62,13 +62,14 @@ export function readPalette(root: Element): Palette {
   };
 }
 
-/** The colour of a pod: by its state, or one of a few tints for what it belongs to. */
+/** Return the colour of a pod: by its state, or a tint for its namespace, owner or queue. */
 export function podColour(palette: Palette, pod: Pod, by: Colour): string {
   if (by === "state") return palette.states[pod.state] ?? palette.states.running ?? "";
-  return palette.tints[hash(belonging(pod, by)) % TINTS] ?? "";
+  return palette.tints[hash(colourKey(pod, by)) % TINTS] ?? "";
 }
 
-export function belonging(pod: Pod, by: Colour): string {
+/** Return the value of a pod by which it is coloured. */
+export function colourKey(pod: Pod, by: Colour): string {
   if (by === "namespace") return pod.id.slice(0, pod.id.indexOf("/"));
   return by === "owner" ? pod.owner : by === "queue" ? pod.queue : pod.state;
 }

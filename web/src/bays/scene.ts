@@ -1,11 +1,11 @@
-/** What is to be drawn: everything a frame needs, gathered; and the sums that more than one part needs. */
-import type { Colour, Measure } from "../model/place";
-import type { Rail } from "../model/rows";
+/** The input of a frame, and computations that several parts of it share. */
+import type { Colour, Measure } from "../model/route";
+import type { AttachLimit } from "../model/rows";
 import type { Store } from "../model/store";
 import type { Camera, Size } from "./camera";
 import { type Bay, type Box, HEAD, type Layout } from "./layout";
 import type { Palette } from "./palette";
-import { type Slab, stow } from "./stack";
+import { type PodBox, stackPods } from "./stack";
 
 export interface Scene {
   ctx: CanvasRenderingContext2D;
@@ -17,14 +17,14 @@ export interface Scene {
   stacks: Stacks;
   by: Measure;
   colour: Colour;
-  /** The nodes that are searched for; null when nothing is. */
+  /** The nodes that match the search; null without a search. */
   matching: Set<string> | null;
   selected: string | null;
   selectedPod: string | null;
   hovered: string | null;
 }
 
-/** A box of the drawing on the screen. */
+/** Return a box of the drawing in screen coordinates. */
 export function onScreen({ camera }: Pick<Scene, "camera">, box: Box): Box {
   return {
     x: (box.x - camera.x) * camera.scale,
@@ -34,31 +34,32 @@ export function onScreen({ camera }: Pick<Scene, "camera">, box: Box): Box {
   };
 }
 
-export const RAIL = 11;
-const MOST_RAILS = 4;
+/** The width of a driver's column of attach slots. */
+export const COLUMN = 11;
+const MOST_COLUMNS = 4;
 
-/** Rails that have a column of their own; a fifth driver and more are only told in words. */
-export function drawnRails(rails: readonly Rail[]): readonly Rail[] {
-  return rails.length > MOST_RAILS ? rails.slice(0, MOST_RAILS) : rails;
+/** Return the attach limits that are drawn, at most four; the details list all. */
+export function drawnLimits(limits: readonly AttachLimit[]): readonly AttachLimit[] {
+  return limits.length > MOST_COLUMNS ? limits.slice(0, MOST_COLUMNS) : limits;
 }
 
-/** The part of a bay where pods lie: under its head, left of its rails. */
-export function holdOf(bay: Bay, rails: number): Box {
-  const rail = rails ? rails * RAIL + 3 : 0;
-  return { x: bay.x, y: bay.y + HEAD, w: bay.w - rail, h: bay.h - HEAD };
+/** Return the part of a bay in which pods are drawn: below its head, left of the attach slots. */
+export function podAreaOf(bay: Bay, columns: number): Box {
+  const slots = columns ? columns * COLUMN + 3 : 0;
+  return { x: bay.x, y: bay.y + HEAD, w: bay.w - slots, h: bay.h - HEAD };
 }
 
-/** How pods are stowed, kept until the pods of a bay change. */
+/** The boxes of pods by node, cached until the pods of the node change. */
 export class Stacks {
-  private readonly kept = new Map<string, { version: number; by: Measure; slabs: Slab[] }>();
+  private readonly kept = new Map<string, { version: number; by: Measure; boxes: PodBox[] }>();
 
-  of(store: Store, bay: Bay, by: Measure): Slab[] {
-    const berth = store.berths.of(bay.node.id);
+  of(store: Store, bay: Bay, by: Measure): PodBox[] {
+    const usage = store.usage.of(bay.node.id);
     const kept = this.kept.get(bay.node.id);
-    if (kept && kept.version === berth.version && kept.by === by) return kept.slabs;
-    const slabs = stow(berth, bay.node[by], by);
-    this.kept.set(bay.node.id, { version: berth.version, by, slabs });
-    return slabs;
+    if (kept && kept.version === usage.version && kept.by === by) return kept.boxes;
+    const boxes = stackPods(usage, bay.node[by], by);
+    this.kept.set(bay.node.id, { version: usage.version, by, boxes });
+    return boxes;
   }
 
   clear(): void {

@@ -1,4 +1,4 @@
-/** Kubernetes' amounts as numbers, only to draw how much of a bar is full. */
+/** Kubernetes quantities as numbers, to draw bars. */
 
 const UNITS: Record<string, number> = {
   n: 1e-9,
@@ -19,7 +19,7 @@ const UNITS: Record<string, number> = {
   Ei: 2 ** 60,
 };
 
-/** 0 for what is not an amount. */
+/** Return a quantity as a number; 0 if it is invalid. */
 export function amount(text: string | number | undefined): number {
   if (typeof text === "number") return text;
   const match = /^([0-9.]+(?:e[+-]?[0-9]+)?)([a-zA-Z]*)$/.exec(text ?? "");

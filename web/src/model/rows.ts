@@ -1,7 +1,7 @@
 /**
- * The rows that the server tells of, typed. A table says its columns once; a row is an array in that
- * order. A column that the server does not have keeps the value it has in the blank row here, and one
- * that is not known here is left out, so that either side may be older than the other.
+ * The rows that the server sends, typed. A table has its columns once; a row is an array in that order. A
+ * column that the server does not send has the default of `BLANK`, and an unknown one is ignored, so that
+ * page and server may have different versions.
  */
 
 export type Ready = "True" | "False" | "Unknown";
@@ -40,7 +40,8 @@ export interface Node {
   missing: readonly string[];
 }
 
-export interface Rail {
+/** The attach limit of a CSI driver on a node, and the slots in use: a row of the table `rails`. */
+export interface AttachLimit {
   id: string;
   node: string;
   driver: string;
@@ -64,7 +65,8 @@ export interface Pod {
   upcoming: string;
 }
 
-export interface Waiting {
+/** Equivalent pending pods: a row of the table `waiting`. */
+export interface PendingPods {
   id: string;
   cause: string;
   driver: string;
@@ -129,9 +131,9 @@ export interface Rows {
   zones: Zone;
   groups: Group;
   nodes: Node;
-  rails: Rail;
+  rails: AttachLimit;
   pods: Pod;
-  waiting: Waiting;
+  waiting: PendingPods;
   queues: Queue;
   plans: Plan;
   events: Event;
@@ -142,7 +144,7 @@ export type TableName = keyof Rows;
 const NONE: readonly string[] = [];
 const NOTHING: Amounts = {};
 
-/** A row of each table before anything is known of it. `null` takes a number, a text or null. */
+/** The defaults of each table. A column whose default is null has numbers or texts. */
 const BLANK: { readonly [T in TableName]: Rows[T] } = {
   zones: { id: "" },
   groups: {
@@ -178,23 +180,23 @@ export const TABLES = Object.keys(BLANK) as TableName[];
 
 export type Reader<T extends TableName> = (row: readonly unknown[]) => Rows[T];
 
-/** What turns a table's arrays into typed rows, made once for the columns it says. */
+/** Return a function that turns the arrays of a table with these columns into typed rows. */
 export function reader<T extends TableName>(table: T, columns: readonly string[]): Reader<T> {
   if (table === "pods") return podReader(columns) as unknown as Reader<T>;
   const blank = BLANK[table] as unknown as Record<string, unknown>;
   const keys = Object.keys(blank);
-  const places = keys.map((key) => columns.indexOf(key));
+  const positions = keys.map((key) => columns.indexOf(key));
   return (row) => {
     const made: Record<string, unknown> = {};
     for (let i = 0; i < keys.length; i++) {
       const key = keys[i] as string;
-      made[key] = like(blank[key], row[places[i] as number]);
+      made[key] = valueOr(blank[key], row[positions[i] as number]);
     }
     return made as unknown as Rows[T];
   };
 }
 
-/** The same for pods, spelled out: there are twenty times as many of them as of anything else. */
+/** The same for pods, without a loop: there are many more pods than other rows. */
 function podReader(columns: readonly string[]): Reader<"pods"> {
   const at = (name: string) => columns.indexOf(name);
   const [id, node, cpu, memory] = [at("id"), at("node"), at("cpu"), at("memory")];
@@ -215,18 +217,18 @@ function podReader(columns: readonly string[]): Reader<"pods"> {
   });
 }
 
-function text(said: unknown): string {
-  return typeof said === "string" ? said : "";
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
-function count(said: unknown): number {
-  return typeof said === "number" ? said : 0;
+function count(value: unknown): number {
+  return typeof value === "number" ? value : 0;
 }
 
-/** The value said, if it is of the blank one's kind; else the blank one. */
-function like(blank: unknown, said: unknown): unknown {
-  if (said === undefined || said === null) return blank;
-  if (blank === null) return typeof said === "object" ? null : said;
-  if (Array.isArray(blank)) return Array.isArray(said) ? said : blank;
-  return typeof said === typeof blank ? said : blank;
+/** Return a value if it has the type of the default, otherwise the default. */
+function valueOr(blank: unknown, value: unknown): unknown {
+  if (value === undefined || value === null) return blank;
+  if (blank === null) return typeof value === "object" ? null : value;
+  if (Array.isArray(blank)) return Array.isArray(value) ? value : blank;
+  return typeof value === typeof blank ? value : blank;
 }

@@ -1,8 +1,9 @@
 /**
- * Finding nodes, groups, queues and pods by words. Every word must be somewhere in what is known of a
- * thing; names that begin with the words come first. A word with a colon asks for one field:
- * `zone:a`, `state:stuck`, `taint:gpu`, `driver:ebs`.
+ * The search for nodes, groups, queues and pods. Every word must be part of a name or of another field;
+ * names that begin with the words come first. A word with a colon searches one field: `zone:a`,
+ * `state:stuck`, `taint:gpu`, `driver:ebs`.
  */
+import { stateText } from "./formats";
 import type { Node, Pod } from "./rows";
 import type { Store } from "./store";
 
@@ -12,13 +13,13 @@ export interface Found {
   hint: string;
 }
 
-export interface Wanted {
+export interface Query {
   words: readonly string[];
   fields: readonly (readonly [string, string])[];
 }
 
-export function wanted(query: string): Wanted {
-  const parts = query.toLowerCase().split(/\s+/).filter(Boolean);
+export function parseQuery(text: string): Query {
+  const parts = text.toLowerCase().split(/\s+/).filter(Boolean);
   const isField = (part: string) => /^[a-z]+:./.test(part);
   return {
     words: parts.filter((part) => !isField(part)),
@@ -29,54 +30,54 @@ export function wanted(query: string): Wanted {
   };
 }
 
-export function isEmpty(want: Wanted): boolean {
-  return want.words.length === 0 && want.fields.length === 0;
+export function isEmpty(query: Query): boolean {
+  return query.words.length === 0 && query.fields.length === 0;
 }
 
-/** At most so many things, the best first: by kind, then by how early the words stand in the name. */
-export function find(store: Store, query: string, most = 12): Found[] {
-  const want = wanted(query);
-  if (isEmpty(want)) return [];
+/** Return the best results: by where the words are in the name, then by kind. */
+export function find(store: Store, text: string, most = 12): Found[] {
+  const query = parseQuery(text);
+  if (isEmpty(query)) return [];
   const found: [number, Found][] = [];
   const offer = (kind: Found["kind"], id: string, hint: string, matches: boolean) => {
-    if (matches) found.push([rank(id, want), { kind, id, hint }]);
+    if (matches) found.push([rank(id, query), { kind, id, hint }]);
   };
   for (const g of store.tables.groups.values())
-    offer("group", g.id, "group", plain(want, `${g.id} ${g.title}`));
-  for (const q of store.tables.queues.values()) offer("queue", q.id, "queue", plain(want, q.id));
+    offer("group", g.id, "group", plain(query, `${g.id} ${g.title}`));
+  for (const q of store.tables.queues.values()) offer("queue", q.id, "queue", plain(query, q.id));
   for (const n of store.tables.nodes.values())
-    offer("node", n.id, n.type || "node", nodeMatches(n, want));
+    offer("node", n.id, n.type || "node", nodeMatches(n, query));
   for (const p of store.tables.pods.values())
-    offer("pod", p.id, p.node || p.state, podMatches(p, want));
+    offer("pod", p.id, p.node || stateText(p.state), podMatches(p, query));
   return best(found, most);
 }
 
-/** The nodes that match, or that a matching pod is on; null when nothing is asked. */
-export function matchingNodes(store: Store, query: string): Set<string> | null {
-  const want = wanted(query);
-  if (isEmpty(want)) return null;
+/** Return the nodes that match, or have a pod that matches; null for an empty search. */
+export function matchingNodes(store: Store, text: string): Set<string> | null {
+  const query = parseQuery(text);
+  if (isEmpty(query)) return null;
   const nodes = new Set<string>();
   for (const node of store.tables.nodes.values()) {
-    if (nodeMatches(node, want)) nodes.add(node.id);
+    if (nodeMatches(node, query)) nodes.add(node.id);
   }
   for (const pod of store.tables.pods.values()) {
     const node = pod.node || pod.upcoming;
-    if (node && !nodes.has(node) && podMatches(pod, want)) nodes.add(node);
+    if (node && !nodes.has(node) && podMatches(pod, query)) nodes.add(node);
   }
   return nodes;
 }
 
-export function nodeMatches(node: Node, want: Wanted): boolean {
+export function nodeMatches(node: Node, query: Query): boolean {
   return (
-    want.words.every((word) => within(word, node.id, node.group, node.zone, node.type)) &&
-    want.fields.every(([field, value]) => nodeField(node, field, value))
+    query.words.every((word) => within(word, node.id, node.group, node.zone, node.type)) &&
+    query.fields.every(([field, value]) => nodeField(node, field, value))
   );
 }
 
-export function podMatches(pod: Pod, want: Wanted): boolean {
+export function podMatches(pod: Pod, query: Query): boolean {
   return (
-    want.words.every((word) => within(word, pod.id, pod.owner)) &&
-    want.fields.every(([field, value]) => podField(pod, field, value))
+    query.words.every((word) => within(word, pod.id, pod.owner)) &&
+    query.fields.every(([field, value]) => podField(pod, field, value))
   );
 }
 
@@ -91,25 +92,25 @@ function nodeField(node: Node, field: string, value: string): boolean {
 }
 
 function podField(pod: Pod, field: string, value: string): boolean {
-  if (field === "state") return within(value, pod.state);
+  if (field === "state") return within(value, pod.state, stateText(pod.state));
   if (field === "queue") return within(value, pod.queue);
   if (field === "owner") return within(value, pod.owner);
   if (field === "ns") return pod.id.toLowerCase().startsWith(`${value}/`);
   return field === "pod" && within(value, pod.id);
 }
 
-function plain(want: Wanted, text: string): boolean {
-  return want.fields.length === 0 && want.words.every((word) => within(word, text));
+function plain(query: Query, text: string): boolean {
+  return query.fields.length === 0 && query.words.every((word) => within(word, text));
 }
 
 function within(word: string, ...texts: string[]): boolean {
   return texts.some((text) => text.toLowerCase().includes(word));
 }
 
-/** Lower is better: the whole name, its beginning, somewhere in it, only in something else. */
-function rank(id: string, want: Wanted): number {
+/** Return the rank of a name, best first: equal, beginning, part of it, only another field. */
+function rank(id: string, query: Query): number {
   const name = id.toLowerCase();
-  const first = want.words[0] ?? "";
+  const first = query.words[0] ?? "";
   if (name === first || name.endsWith(`/${first}`)) return 0;
   const at = name.indexOf(first);
   return at < 0 ? 3 : at === 0 || name[at - 1] === "/" ? 1 : 2;
@@ -126,7 +127,7 @@ function best(found: [number, Found][], most: number): Found[] {
 
 const collator = new Intl.Collator("en", { numeric: true });
 
-/** node-2 before node-10. */
+/** Compare names with their numbers: node-2 before node-10. */
 export function natural(a: string, b: string): number {
   return collator.compare(a, b);
 }

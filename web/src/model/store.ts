@@ -1,20 +1,20 @@
 /**
- * All that the page knows of the cluster: a Map of typed rows for each table. A whole state replaces
- * everything; a change sets and drops single rows. What the views draw from is kept up with each row:
- * pods by bay (`berths`), rails by node, and a count of versions by table that says what to draw anew.
+ * The data of the cluster: a Map of typed rows for each table. A state replaces everything; a change sets
+ * and drops single rows. Indexes are updated with each row: usage and attach limits by node, and a version
+ * of each table, so that views know when to render again.
  */
 import { batch, type Signal, signal } from "@preact/signals";
-import { Berths } from "./berths";
 import {
+  type AttachLimit,
   type Node,
   type Pod,
-  type Rail,
   type Reader,
   type Rows,
   reader,
   TABLES,
   type TableName,
 } from "./rows";
+import { UsageByNode } from "./usage";
 
 export interface Source {
   kind: string;
@@ -24,7 +24,7 @@ export interface Source {
   to?: string;
 }
 
-/** Whether there is a time to go back and forth in. */
+/** Return whether the source is a recording. */
 export function isRecording(source: Source): boolean {
   return !source.live && Boolean(source.to);
 }
@@ -56,67 +56,67 @@ export const FORMAT = 1;
 type Tables = { [T in TableName]: Map<string, Rows[T]> };
 type Readers = { [T in TableName]?: Reader<T> };
 
-const NOWHERE: Source = { kind: "", name: "", live: true };
+const NO_SOURCE: Source = { kind: "", name: "", live: true };
 
 export class Store {
   readonly tables = Object.fromEntries(
     TABLES.map((name) => [name, new Map()]),
   ) as unknown as Tables;
-  readonly berths = new Berths();
-  /** Counts up with every change of a table; reading one in a view makes it draw anew. */
+  readonly usage = new UsageByNode();
+  /** Increases with every change of a table; a view that reads it renders again. */
   readonly versions = Object.fromEntries(TABLES.map((name) => [name, signal(0)])) as Record<
     TableName,
     Signal<number>
   >;
-  /** Counts up when bays come, go, or change their size or place. */
+  /** Increases when bays are added, removed, moved or resized. */
   readonly shape = signal(0);
   readonly loaded = signal(false);
   readonly time = signal("");
-  readonly source = signal<Source>(NOWHERE);
+  readonly source = signal<Source>(NO_SOURCE);
   readonly notes = signal<readonly string[]>([]);
   seq = 0;
   private readers: Readers = {};
-  private railsByNode = new Map<string, Map<string, Rail>>();
+  private limitsByNode = new Map<string, Map<string, AttachLimit>>();
 
-  /** Forget everything, and take what the server says. */
+  /** Replace everything by a state. */
   replace(state: State): void {
     if (state.format !== FORMAT) {
       throw new Error(
-        `The server speaks format ${state.format}, this page ${FORMAT}: load it anew.`,
+        `The server uses data format ${state.format}, this page ${FORMAT}: reload the page.`,
       );
     }
     batch(() => {
-      this.berths.clear();
-      this.railsByNode.clear();
+      this.usage.clear();
+      this.limitsByNode.clear();
       this.readers = {};
       for (const name of TABLES) this.fill(name, state.tables[name]);
       this.source.value = state.source;
       this.notes.value = state.notes ?? [];
       this.shape.value += 1;
-      this.moveTo(state);
+      this.setTime(state);
       this.loaded.value = true;
     });
   }
 
-  /** Take one change; one that is already known is passed over. */
+  /** Apply a change; one that was applied before is ignored. */
   apply(change: Change): void {
     if (change.seq <= this.seq) return;
     batch(() => {
       for (const name of TABLES) this.drop(name, change.drop?.[name]);
       for (const name of TABLES) this.set(name, change.set?.[name]);
       if (change.notes) this.notes.value = change.notes;
-      this.moveTo(change);
+      this.setTime(change);
     });
   }
 
-  /** The rails of a node, by driver. */
-  rails(node: string): Rail[] {
-    return [...(this.railsByNode.get(node)?.values() ?? [])];
+  /** Return the attach limits of a node. */
+  attachLimits(node: string): AttachLimit[] {
+    return [...(this.limitsByNode.get(node)?.values() ?? [])];
   }
 
-  private moveTo(told: { seq: number; time: string }): void {
-    this.seq = told.seq;
-    this.time.value = told.time;
+  private setTime(to: { seq: number; time: string }): void {
+    this.seq = to.seq;
+    this.time.value = to.time;
   }
 
   private fill<T extends TableName>(name: T, table: Table | undefined): void {
@@ -129,7 +129,7 @@ export class Store {
     for (const values of table.rows) {
       const row = read(values);
       rows.set(row.id, row);
-      this.link(name, row);
+      this.index(name, row);
     }
   }
 
@@ -142,46 +142,46 @@ export class Store {
 
   private drop<T extends TableName>(name: T, ids: string[] | undefined): void {
     if (!ids?.length) return;
-    for (const id of ids) this.take(name, id);
+    for (const id of ids) this.remove(name, id);
     this.versions[name].value += 1;
   }
 
   private put<T extends TableName>(name: T, row: Rows[T]): void {
     const table = this.tables[name] as Map<string, Rows[T]>;
     const before = table.get(row.id);
-    if (before !== undefined) this.unlink(name, before);
+    if (before !== undefined) this.unindex(name, before);
     if (name === "nodes" ? moved(before as Node | undefined, row as Node) : isNew(name, before)) {
       this.shape.value += 1;
     }
     table.set(row.id, row);
-    this.link(name, row);
+    this.index(name, row);
   }
 
-  private take<T extends TableName>(name: T, id: string): void {
+  private remove<T extends TableName>(name: T, id: string): void {
     const before = this.tables[name].get(id) as Rows[T] | undefined;
     if (before === undefined) return;
     this.tables[name].delete(id);
-    this.unlink(name, before);
+    this.unindex(name, before);
     if (name === "nodes" || name === "groups" || name === "zones") this.shape.value += 1;
   }
 
-  private link<T extends TableName>(name: T, row: Rows[T]): void {
-    if (name === "pods") this.berths.add(row as Pod);
-    else if (name === "rails") this.hang(row as Rail);
+  private index<T extends TableName>(name: T, row: Rows[T]): void {
+    if (name === "pods") this.usage.add(row as Pod);
+    else if (name === "rails") this.addLimit(row as AttachLimit);
   }
 
-  private unlink<T extends TableName>(name: T, row: Rows[T]): void {
-    if (name === "pods") this.berths.remove(row as Pod);
-    else if (name === "rails") this.railsByNode.get((row as Rail).node)?.delete(row.id);
+  private unindex<T extends TableName>(name: T, row: Rows[T]): void {
+    if (name === "pods") this.usage.remove(row as Pod);
+    else if (name === "rails") this.limitsByNode.get((row as AttachLimit).node)?.delete(row.id);
   }
 
-  private hang(rail: Rail): void {
-    let rails = this.railsByNode.get(rail.node);
-    if (rails === undefined) {
-      rails = new Map();
-      this.railsByNode.set(rail.node, rails);
+  private addLimit(limit: AttachLimit): void {
+    let limits = this.limitsByNode.get(limit.node);
+    if (limits === undefined) {
+      limits = new Map();
+      this.limitsByNode.set(limit.node, limits);
     }
-    rails.set(rail.id, rail);
+    limits.set(limit.id, limit);
   }
 }
 

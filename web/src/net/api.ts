@@ -1,7 +1,8 @@
-/** What the page asks the server, all of it by GET. Paths are relative, so that a proxy may prefix them. */
+/** Requests to the server, all GET. Paths are relative, so that a proxy may add a prefix. */
 import type { Change, State } from "../model/store";
 
-export class Refused extends Error {
+/** An error response of the server. */
+export class ResponseError extends Error {
   constructor(
     readonly status: number,
     message: string,
@@ -39,38 +40,42 @@ export function getChanges(after: number, most: number, signal?: AbortSignal): P
   return get(`api/changes?after=${after}&most=${most}`, signal);
 }
 
-/** Why a pod is where it is; of a recording, in the state after that change. */
+/** Fetch the explanation of a pod; of a recording, in the state after a change. */
 export function getExplanation(pod: string, after: number | null, signal: AbortSignal) {
   const state = after === null ? "" : `&after=${after}`;
   return get<Explanation>(`api/explain?pod=${encodeURIComponent(pod)}${state}`, signal);
 }
 
-/** Whether the server is there and lets us in. */
+/** Check that the server can be reached and accepts the token. */
 export async function ping(): Promise<void> {
-  const answer = await fetch("./", { method: "HEAD", cache: "no-store" });
-  if (answer.status === 401 || answer.status === 403) {
-    throw new Refused(
-      answer.status,
-      "The server wants its token: open the address that it printed.",
+  const response = await fetch("./", { method: "HEAD", cache: "no-store" });
+  if (response.status === 401 || response.status === 403) {
+    throw new ResponseError(
+      response.status,
+      "The server requires a token: open the address that bayplan ui printed.",
     );
   }
-  if (!answer.ok) throw new Refused(answer.status, `The server answers ${answer.status}.`);
+  if (!response.ok)
+    throw new ResponseError(
+      response.status,
+      `The server responded with status ${response.status}.`,
+    );
 }
 
 async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  const answer = await fetch(path, { signal: signal ?? null, cache: "no-store" });
-  if (answer.ok) return (await answer.json()) as T;
-  throw new Refused(answer.status, await errorOf(answer));
+  const response = await fetch(path, { signal: signal ?? null, cache: "no-store" });
+  if (response.ok) return (await response.json()) as T;
+  throw new ResponseError(response.status, await errorOf(response));
 }
 
-async function errorOf(answer: Response): Promise<string> {
+async function errorOf(response: Response): Promise<string> {
   try {
-    const said = (await answer.json()) as { error?: unknown };
-    if (typeof said.error === "string") return said.error;
+    const body = (await response.json()) as { error?: unknown };
+    if (typeof body.error === "string") return body.error;
   } catch {
-    // Not JSON: the status has to do.
+    // Not JSON: use the status.
   }
-  return `${answer.status} ${answer.statusText}`.trim();
+  return `The server responded with status ${response.status} ${response.statusText}`.trim();
 }
 
 export interface FixStep {
@@ -85,7 +90,7 @@ export interface Fix {
   steps: FixStep[];
 }
 
-export interface NodeAnswer {
+export interface NodeResult {
   name: string;
   fits: boolean;
   plugin?: string;
@@ -94,8 +99,8 @@ export interface NodeAnswer {
   scores?: Record<string, number>;
 }
 
-/** A group of pods that its queue holds back. */
-export interface HeldBack {
+/** The pod group of a pod that its queue has not admitted. */
+export interface QueueReason {
   group?: string;
   queue?: string;
   position?: number | null;
@@ -108,7 +113,7 @@ export interface Preemption {
   victims: string[];
 }
 
-/** What `bayplan explain -o json` says of a pod, as far as the page shows it. */
+/** The part of the output of `bayplan explain -o json` that the page shows. */
 export interface Explanation {
   pod: string;
   pods?: string[];
@@ -116,12 +121,12 @@ export interface Explanation {
   fits: boolean;
   unjudged?: string;
   judged?: { scheduler?: string; as?: string; notes?: string[] };
-  queue?: HeldBack;
+  queue?: QueueReason;
   node?: string | null;
   message?: string;
   why?: string;
   refusedBefore?: { plugin: string; reasons: string[] } | null;
-  nodes?: NodeAnswer[];
+  nodes?: NodeResult[];
   preemption?: Preemption | null;
   fixes?: Fix[];
   sought?: {

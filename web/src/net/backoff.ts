@@ -1,4 +1,4 @@
-/** How long to wait before trying again: twice as long each time, up to a bound, a little apart. */
+/** Exponential backoff with jitter, in milliseconds. */
 
 const FIRST = 500;
 const LONGEST = 15_000;

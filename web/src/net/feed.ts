@@ -1,20 +1,20 @@
 /**
- * Following a cluster: the whole state once, then its changes as server-sent events. When the stream
- * breaks, it is taken up after the last change that was seen, after a while that grows with each try.
- * When the server says `reset`, or no longer is the one that was followed, the state is fetched anew.
+ * Follows a cluster: fetches the state once, then receives changes as server-sent events. A broken stream
+ * is resumed after the last change, with exponential backoff. When the server sends `reset`, also because
+ * it was restarted, the state is fetched again.
  */
 import { signal } from "@preact/signals";
 import { type Change, isRecording, type State, type Store } from "../model/store";
-import { getState, ping, Refused } from "./api";
+import { getState, ping, ResponseError } from "./api";
 import { backOff } from "./backoff";
 
 export type Phase =
-  | "connecting" // nothing is known yet
-  | "live" // changes come as they happen
-  | "still" // a dump or a recording: the cluster stands still
-  | "reconnecting" // the stream broke, or the server is gone
-  | "resetting" // the page fell behind, and fetches the whole again
-  | "refused"; // the server answers, and says no
+  | "connecting" // no data yet
+  | "live" // receiving changes
+  | "static" // a dump or a recording
+  | "reconnecting" // the connection was lost
+  | "resetting" // fetching the state again
+  | "unauthorized"; // the server requires a token
 
 export interface Connection {
   phase: Phase;
@@ -30,7 +30,7 @@ export class Feed {
 
   constructor(
     private readonly store: Store,
-    /** Which moment of a recording is asked for first. */
+    /** Return the position in a recording to begin with. */
     private readonly at: () => number | null,
   ) {}
 
@@ -40,19 +40,19 @@ export class Feed {
     try {
       this.store.replace(await this.fetch());
     } catch (error) {
-      this.failed(error);
+      this.onError(error);
       return;
     }
-    this.goOn();
+    this.resume();
   }
 
-  /** The state at the moment asked for, or now where only now can be asked for. */
+  /** Fetch the state at the position of the route; the current one if it is not a recording. */
   private async fetch(): Promise<State> {
     const at = this.at();
     try {
       return await getState(at);
     } catch (error) {
-      if (at === null || !(error instanceof Refused) || error.status !== 400) throw error;
+      if (at === null || !(error instanceof ResponseError) || error.status !== 400) throw error;
       return getState(null);
     }
   }
@@ -63,11 +63,11 @@ export class Feed {
     this.stream = null;
   }
 
-  /** Try at once rather than when it is time. */
+  /** Reconnect now, without waiting for the backoff. */
   retry(): void {
     if (this.stream !== null) return;
     this.attempt = 0;
-    void this.again();
+    void this.reconnect();
   }
 
   private follow(): void {
@@ -76,17 +76,19 @@ export class Feed {
     this.stream = stream;
     stream.addEventListener("open", () => {
       this.attempt = 0;
-      this.say(this.store.source.value.live ? "live" : "still");
+      this.setPhase(this.store.source.value.live ? "live" : "static");
     });
-    stream.addEventListener("change", (event) => this.take(event));
+    stream.addEventListener("change", (event) => this.onChange(event));
     stream.addEventListener("reset", () => {
-      this.say("resetting", "The page fell behind; fetching everything again.");
+      this.setPhase("resetting", "Changes were missed; loading the whole state again.");
       void this.start();
     });
-    stream.addEventListener("error", () => this.failed(new Error("The connection broke.")));
+    stream.addEventListener("error", () =>
+      this.onError(new Error("The connection to the server was lost.")),
+    );
   }
 
-  private take(event: MessageEvent<string>): void {
+  private onChange(event: MessageEvent<string>): void {
     let change: Change;
     try {
       change = JSON.parse(event.data) as Change;
@@ -97,37 +99,37 @@ export class Feed {
     this.store.apply(change);
   }
 
-  private failed(error: unknown): void {
+  private onError(error: unknown): void {
     this.stop();
     const message = error instanceof Error ? error.message : String(error);
-    if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
-      this.say("refused", message);
+    if (error instanceof ResponseError && (error.status === 401 || error.status === 403)) {
+      this.setPhase("unauthorized", message);
       return;
     }
     this.attempt += 1;
-    this.say(this.store.loaded.value ? "reconnecting" : "connecting", message);
-    this.timer = setTimeout(() => void this.again(), backOff(this.attempt));
+    this.setPhase(this.store.loaded.value ? "reconnecting" : "connecting", message);
+    this.timer = setTimeout(() => void this.reconnect(), backOff(this.attempt));
   }
 
-  /** An event source does not say why it fails, so the first word after a break is a plain question. */
-  private async again(): Promise<void> {
+  /** An EventSource does not report why it failed, so send a plain request first. */
+  private async reconnect(): Promise<void> {
     if (!this.store.loaded.value) return this.start();
     try {
       await ping();
     } catch (error) {
-      this.failed(error);
+      this.onError(error);
       return;
     }
-    this.goOn();
+    this.resume();
   }
 
-  /** A recording is played; of a dump too, more may be found out than its first picture has. */
-  private goOn(): void {
-    if (isRecording(this.store.source.value)) this.say("still");
+  /** Follow changes, unless it is a recording. A dump has changes, too: causes and plans come later. */
+  private resume(): void {
+    if (isRecording(this.store.source.value)) this.setPhase("static");
     else this.follow();
   }
 
-  private say(phase: Phase, message = ""): void {
+  private setPhase(phase: Phase, message = ""): void {
     this.connection.value = { phase, attempt: this.attempt, message };
   }
 }

@@ -1,16 +1,18 @@
 /**
- * Playing a recording: a position in seconds from its beginning, moved by the reader or by playing. A
- * jump fetches the state at that moment; playing on applies the changes in between as their time comes.
+ * Plays a recording. The position is in seconds from its start. A jump fetches the state at the new
+ * position; playing applies the changes as their time comes.
  */
 import { signal } from "@preact/signals";
 import type { Change, Store } from "../model/store";
 import { getChanges, getState, getTimeline, type Timeline } from "./api";
 
 export const SPEEDS = [1, 5, 20, 60, 300] as const;
-const MOST = 500;
+/** Changes that are fetched at once. */
+const BATCH = 500;
+/** Fetch more changes if fewer are queued. */
 const FEW = 50;
 
-/** About a minute for the whole. */
+/** Return the speed at which the recording takes about a minute. */
 export function fittingSpeed(seconds: number): number {
   return SPEEDS.findLast((speed) => speed * 30 <= seconds) ?? SPEEDS[0];
 }
@@ -21,18 +23,18 @@ export class Player {
   readonly playing = signal(false);
   readonly speed = signal<number>(20);
   readonly problem = signal("");
-  /** Counts up when a state is shown that stays: a jump has been made, or playing has stopped. */
-  readonly rests = signal(0);
-  private ahead: Change[] = [];
+  /** Increases when a jump is done or playing has stopped: explanations are fetched again. */
+  readonly settled = signal(0);
+  private queued: Change[] = [];
   private atEnd = false;
-  private asking = false;
+  private fetching = false;
   private wanted: number | null = null;
   private lastFrame = 0;
   private begin = 0;
 
   constructor(private readonly store: Store) {}
 
-  /** Fetch the time line; the state that is loaded is where playing begins. */
+  /** Fetch the timeline; playing begins at the loaded state. */
   async open(): Promise<void> {
     this.begin = Date.parse(this.store.source.value.from ?? "");
     this.position.value = this.secondsOf(this.store.time.value);
@@ -40,7 +42,7 @@ export class Player {
       this.timeline.value = await getTimeline();
       this.speed.value = fittingSpeed(this.seconds);
     } catch (error) {
-      this.problem.value = String(error);
+      this.problem.value = problemText(error);
     }
   }
 
@@ -48,28 +50,28 @@ export class Player {
     return this.timeline.value?.seconds ?? 0;
   }
 
-  /** Go to a moment. Of jumps asked for while one is under way, only the last is made. */
+  /** Go to a position. Of jumps during another one, only the last is made. */
   async seek(seconds: number): Promise<void> {
     const to = Math.min(Math.max(0, seconds), this.seconds || seconds);
     this.position.value = to;
     this.wanted = to;
-    if (this.asking) return;
-    this.asking = true;
+    if (this.fetching) return;
+    this.fetching = true;
     try {
       while (this.wanted !== null) {
         const next: number = this.wanted;
         this.wanted = null;
         this.store.replace(await getState(next));
-        this.rests.value += 1;
-        this.ahead = [];
+        this.settled.value += 1;
+        this.queued = [];
         this.atEnd = false;
       }
       this.problem.value = "";
     } catch (error) {
-      this.problem.value = String(error);
+      this.problem.value = problemText(error);
       this.playing.value = false;
     } finally {
-      this.asking = false;
+      this.fetching = false;
     }
   }
 
@@ -92,7 +94,7 @@ export class Player {
 
   pause(): void {
     this.playing.value = false;
-    this.rests.value += 1;
+    this.settled.value += 1;
   }
 
   private async play(): Promise<void> {
@@ -106,36 +108,36 @@ export class Player {
     if (!this.playing.value) return;
     const passed = Math.max(0, now - this.lastFrame) / 1000;
     this.lastFrame = now;
-    if (!this.asking) this.advance(passed * this.speed.value);
+    if (!this.fetching) this.advance(passed * this.speed.value);
     requestAnimationFrame((next) => this.frame(next));
   }
 
-  /** Move on by so many seconds of the recording, as far as its changes are here. */
+  /** Advance by seconds of the recording, as far as its changes are fetched. */
   private advance(by: number): void {
     let to = this.position.value + by;
-    while (this.ahead.length && this.secondsOf((this.ahead[0] as Change).time) <= to) {
-      this.store.apply(this.ahead.shift() as Change);
+    while (this.queued.length && this.secondsOf((this.queued[0] as Change).time) <= to) {
+      this.store.apply(this.queued.shift() as Change);
     }
-    if (this.ahead.length < FEW && !this.atEnd) {
-      if (this.ahead.length === 0) to = Math.min(to, this.position.value);
-      void this.fetchAhead();
+    if (this.queued.length < FEW && !this.atEnd) {
+      if (this.queued.length === 0) to = Math.min(to, this.position.value);
+      void this.fetchNext();
     }
     this.position.value = Math.min(to, this.seconds);
     if (this.atEnd && this.position.value >= this.seconds) this.pause();
   }
 
-  private async fetchAhead(): Promise<void> {
-    this.asking = true;
+  private async fetchNext(): Promise<void> {
+    this.fetching = true;
     try {
-      const after = this.ahead.at(-1)?.seq ?? this.store.seq;
-      const got = await getChanges(after, MOST);
-      this.ahead.push(...got.changes);
+      const after = this.queued.at(-1)?.seq ?? this.store.seq;
+      const got = await getChanges(after, BATCH);
+      this.queued.push(...got.changes);
       this.atEnd = got.end;
     } catch (error) {
-      this.problem.value = String(error);
+      this.problem.value = problemText(error);
       this.playing.value = false;
     } finally {
-      this.asking = false;
+      this.fetching = false;
       if (this.wanted !== null) void this.seek(this.wanted);
     }
   }
@@ -144,4 +146,9 @@ export class Player {
     const seconds = (Date.parse(time) - this.begin) / 1000;
     return Number.isFinite(seconds) ? Math.max(0, seconds) : 0;
   }
+}
+
+function problemText(error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return `The recording could not be read: ${reason}`;
 }

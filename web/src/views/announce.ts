@@ -1,30 +1,31 @@
 /** Announces changed counts of pending pods and nodes to screen readers. */
 import { effect } from "@preact/signals";
 import type { App } from "../app";
-import { many } from "../model/words";
+import { plural } from "../model/formats";
 
-const REST = 6000;
+/** Milliseconds between two announcements. */
+const INTERVAL = 6000;
 
 interface Counts {
-  waiting: number;
+  pending: number;
   nodes: number;
 }
 
-/** Begin; what is returned ends it. */
+/** Start announcing; return a function that stops it. */
 export function announce(app: App): () => void {
   let before: Counts | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const speak = () => {
+  const announceChanges = () => {
     timer = undefined;
     const now = count(app);
-    if (before) app.said.value = differences(before, now) || app.said.value;
+    if (before) app.announcement.value = differences(before, now) || app.announcement.value;
     before = now;
   };
   const stop = effect(() => {
     for (const table of ["waiting", "nodes"] as const) app.store.versions[table].value;
     if (!app.store.loaded.value) return;
     before ??= count(app);
-    timer ??= setTimeout(speak, REST);
+    timer ??= setTimeout(announceChanges, INTERVAL);
   });
   return () => {
     clearTimeout(timer);
@@ -33,16 +34,17 @@ export function announce(app: App): () => void {
 }
 
 function count({ store }: App): Counts {
-  const now = { waiting: 0, nodes: store.tables.nodes.size };
-  for (const row of store.tables.waiting.values()) now.waiting += row.count;
+  const now = { pending: 0, nodes: store.tables.nodes.size };
+  for (const row of store.tables.waiting.values()) now.pending += row.count;
   return now;
 }
 
 export function differences(before: Counts, now: Counts): string {
-  const said: string[] = [];
-  if (before.waiting !== now.waiting) {
-    said.push(`${many(now.waiting, "pod")} pending, before ${before.waiting}`);
+  const changes: string[] = [];
+  if (before.pending !== now.pending) {
+    changes.push(`${plural(now.pending, "pod")} pending, ${before.pending} before`);
   }
-  if (before.nodes !== now.nodes) said.push(`${many(now.nodes, "node")}, before ${before.nodes}`);
-  return said.length ? `${said.join("; ")}.` : "";
+  if (before.nodes !== now.nodes)
+    changes.push(`${plural(now.nodes, "node")}, ${before.nodes} before`);
+  return changes.length ? `${changes.join("; ")}.` : "";
 }

@@ -1,8 +1,8 @@
-/** The page: its header with the views, the search and the connection; the view; the details. */
+/** The page: the header with views, search and connection, the current view, and the details. */
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { useApp } from "../app";
-import { VIEWS, type View } from "../model/place";
+import { VIEWS, type View } from "../model/route";
 import { announce } from "./announce";
 import { BaysView } from "./bays";
 import { Details } from "./details";
@@ -36,7 +36,7 @@ const CONTENT: Record<View, () => JSX.Element> = {
 
 export function Page() {
   const app = useApp();
-  const { view, selection } = app.place.value;
+  const { view, selection } = app.route.value;
   const View = CONTENT[view];
   useKeys(app);
   useEffect(() => announce(app), [app]);
@@ -54,16 +54,16 @@ export function Page() {
       </button>
       <Head />
       <Notes />
-      <div class={`body view-${view}${selection ? " chosen" : ""}`}>
+      <div class={`body view-${view}${selection ? " selected" : ""}`}>
         <main id="main" tabIndex={-1} class={`in-${view}`}>
-          {app.store.loaded.value ? <View /> : <Waiting />}
+          {app.store.loaded.value ? <View /> : <Loading />}
         </main>
         {selection && app.store.loaded.value && <Details selection={selection} />}
       </div>
       <ReplayBar />
       <KeysHelp />
       <div class="sr" role="status" aria-live="polite">
-        {app.said.value}
+        {app.announcement.value}
       </div>
     </>
   );
@@ -87,7 +87,7 @@ function Head() {
           <a
             key={view}
             href={app.link({ view })}
-            aria-current={view === app.place.value.view ? "page" : undefined}
+            aria-current={view === app.route.value.view ? "page" : undefined}
           >
             {TITLES[view]}
             <Count view={view} />
@@ -126,13 +126,13 @@ function Count({ view }: { view: View }) {
   return count > 0 ? <b class="count">{count}</b> : null;
 }
 
-function Waiting() {
+function Loading() {
   const { phase, message } = useApp().feed.connection.value;
-  const refused = phase === "refused";
+  const denied = phase === "unauthorized";
   return (
-    <p class="empty" role={refused ? "alert" : undefined}>
-      {refused ? message || "The server refused the request." : "Loading the cluster…"}
-      {!refused && message && <small>{message}</small>}
+    <p class="empty" role={denied ? "alert" : undefined}>
+      {denied ? message || "The server denied access." : "Loading the cluster…"}
+      {!denied && message && <small>{message}</small>}
     </p>
   );
 }

@@ -1,12 +1,12 @@
-/** The bays, drawn: the canvas with its keys, its tooltip and the marks' meaning. */
+/** The view of the bays: the canvas with its keys, the tooltip and the legend. */
 import { effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type App, useApp } from "../app";
 import { Board, type Hit } from "../bays/board";
 import { neighbour } from "../bays/layout";
-import { point } from "../bays/pointing";
-import { COLOURS, MEASURES } from "../model/place";
-import { tellNode, tellPod, tellRail } from "../model/telling";
+import { listenToPointers } from "../bays/pointer";
+import { describeAttachLimit, describeNode, describePod } from "../model/descriptions";
+import { COLOURS, MEASURES } from "../model/route";
 import { Legend } from "./legend";
 import { Choice } from "./parts";
 
@@ -21,7 +21,7 @@ interface Tip {
 
 export function BaysView() {
   const app = useApp();
-  const place = app.place.value;
+  const route = app.route.value;
   const [tip, setTip] = useState<Tip | null>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const board = useRef<Board | null>(null);
@@ -35,30 +35,30 @@ export function BaysView() {
     <section class="bays" aria-label="Bays">
       <div class="tools">
         <Choice
-          label="Stack by"
+          label="Size by"
           choices={MEASURES}
-          value={place.by}
+          value={route.by}
           onChoose={(by) => app.go({ by })}
         />
         <Choice
           label="Colour by"
           choices={COLOURS}
-          value={place.colour}
+          value={route.colour}
           onChoose={(colour) => app.go({ colour })}
         />
       </div>
-      <div class="sea">
+      <div class="drawing">
         <canvas
           ref={canvas}
           tabIndex={0}
           role="application"
           aria-roledescription="bay plan"
-          aria-label="Nodes as bays. Arrow keys go from bay to bay, Enter opens one, plus and minus zoom, 0 fits all. The Nodes view has the same as a table."
+          aria-label="Nodes drawn as bays. Arrow keys select a bay, Enter opens its details, plus and minus zoom, 0 shows all. The Nodes view has the same data as a table."
           onKeyDown={(event) => {
             if (board.current && key(app, board.current, event)) event.preventDefault();
           }}
         >
-          The bays are drawn here; the Nodes view has the same as a table.
+          The nodes are drawn here as bays. The Nodes view has the same data as a table.
         </canvas>
         {tip && <Tooltip {...tip} />}
         <div class="corner">
@@ -95,7 +95,7 @@ function Tooltip({ x, y, text }: Tip) {
   );
 }
 
-/** Make the board and keep it in step with the store, the place, the theme and the window. */
+/** Create the board, and update it with the store, the route, the theme and the window. */
 function open(app: App, canvas: HTMLCanvasElement, setTip: (tip: Tip | null) => void) {
   const board = new Board(canvas, app.store);
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -103,16 +103,16 @@ function open(app: App, canvas: HTMLCanvasElement, setTip: (tip: Tip | null) => 
     clearTimeout(timer);
     timer = setTimeout(() => app.go({ look }, false), 250);
   };
-  const sea = canvas.parentElement as HTMLElement;
-  const watch = new ResizeObserver(() => board.resize(sea.clientWidth, sea.clientHeight));
-  watch.observe(sea);
-  board.resize(sea.clientWidth, sea.clientHeight);
-  board.look(app.place.value.look);
+  const box = canvas.parentElement as HTMLElement;
+  const watch = new ResizeObserver(() => board.resize(box.clientWidth, box.clientHeight));
+  watch.observe(box);
+  board.resize(box.clientWidth, box.clientHeight);
+  board.look(app.route.value.look);
   const stops = [
     ...follow(app, board),
-    point(canvas, board, {
-      chosen: (hit) => choose(app, hit),
-      over: (hit, x, y) => {
+    listenToPointers(canvas, board, {
+      onSelect: (hit) => choose(app, hit),
+      onHover: (hit, x, y) => {
         board.hover(hit?.bay?.node.id ?? null);
         const text = hit ? tipText(app, hit) : "";
         setTip(text ? { x, y, text } : null);
@@ -143,12 +143,12 @@ function follow(app: App, board: Board): (() => void)[] {
       board.repaint();
     }),
     effect(() => {
-      const place = app.place.value;
+      const route = app.route.value;
       const loaded = app.store.loaded.value;
-      board.show(place);
-      const node = bayOf(app, place.selection);
+      board.show(route);
+      const node = bayOf(app, route.selection);
       if (node && loaded && node !== revealed) {
-        board.cover(uncovered(place.selection !== null));
+        board.cover(uncovered(route.selection !== null));
         board.reveal(node, null);
       }
       revealed = node ?? "";
@@ -156,15 +156,15 @@ function follow(app: App, board: Board): (() => void)[] {
   ];
 }
 
-/** How much of the drawing the details leave: they lie over its right, or its bottom when it is narrow. */
-function uncovered(chosen: boolean): { w: number; h: number } {
-  const sea = document.querySelector(".sea")?.getBoundingClientRect();
-  const { width: w = 0, height: h = 0 } = sea ?? {};
-  if (!chosen) return { w, h };
+/** Return the size of the drawing that the details do not cover: they are at its right, or at the bottom. */
+function uncovered(selected: boolean): { w: number; h: number } {
+  const box = document.querySelector(".drawing")?.getBoundingClientRect();
+  const { width: w = 0, height: h = 0 } = box ?? {};
+  if (!selected) return { w, h };
   return w > 700 ? { w: w - Math.min(400, w * 0.4), h } : { w, h: h * 0.45 };
 }
 
-function bayOf(app: App, selection: App["place"]["value"]["selection"]): string | null {
+function bayOf(app: App, selection: App["route"]["value"]["selection"]): string | null {
   if (selection?.kind === "node") return selection.id;
   if (selection?.kind !== "pod") return null;
   const pod = app.store.tables.pods.get(selection.id);
@@ -179,10 +179,10 @@ function choose(app: App, { bay, pod, area }: Hit): void {
   } else app.select(null);
 }
 
-function tipText(app: App, { bay, pod, rail }: Hit): string {
-  if (rail) return `${tellRail(rail)}, limit from: ${rail.origin || "unknown"}`;
-  if (pod) return tellPod(pod);
-  return bay ? tellNode(app.store, bay.node) : "";
+function tipText(app: App, { bay, pod, limit }: Hit): string {
+  if (limit) return `${describeAttachLimit(limit)}, limit from: ${limit.origin || "unknown"}`;
+  if (pod) return describePod(pod);
+  return bay ? describeNode(app.store, bay.node) : "";
 }
 
 const ARROWS: Record<string, readonly [number, number]> = {
@@ -192,27 +192,27 @@ const ARROWS: Record<string, readonly [number, number]> = {
   ArrowDown: [0, 1],
 };
 
-/** Keys over the drawing; whether it was one. */
+/** Handle a key of the drawing; return whether it was one. */
 function key(app: App, board: Board, event: KeyboardEvent): boolean {
   const arrow = ARROWS[event.key];
   if (arrow && event.shiftKey) board.pan(-arrow[0] * STEP, -arrow[1] * STEP);
-  else if (arrow) walk(app, board, arrow);
+  else if (arrow) selectNeighbour(app, board, arrow);
   else if (event.key === "+" || event.key === "=") board.zoom(1.4);
   else if (event.key === "-") board.zoom(1 / 1.4);
   else if (event.key === "0") board.fit();
   else if (event.key === "Enter") {
-    const node = bayOf(app, app.place.value.selection);
+    const node = bayOf(app, app.route.value.selection);
     if (node) board.reveal(node, NEAR);
     document.querySelector<HTMLElement>(".details")?.focus();
   } else return false;
   return true;
 }
 
-function walk(app: App, board: Board, [dx, dy]: readonly [number, number]): void {
-  const from = board.layout.bays.get(bayOf(app, app.place.value.selection) ?? "");
+function selectNeighbour(app: App, board: Board, [dx, dy]: readonly [number, number]): void {
+  const from = board.layout.bays.get(bayOf(app, app.route.value.selection) ?? "");
   const first = board.layout.bays.values().next().value;
   const to = from ? neighbour(board.layout, from, dx, dy) : first;
   if (!to) return;
   app.go({ selection: { kind: "node", id: to.node.id } }, from === undefined);
-  app.said.value = tellNode(app.store, to.node);
+  app.announcement.value = describeNode(app.store, to.node);
 }

@@ -2,11 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useApp } from "../app";
-import type { Selection } from "../model/place";
-import type { Group, Node, Pod, Queue, Waiting } from "../model/rows";
+import { describeAttachLimit, nodeStatus } from "../model/descriptions";
+import { age, cpu, memory, percent, plural, price, stateText } from "../model/formats";
+import type { Selection } from "../model/route";
+import type { Group, Node, PendingPods, Pod, Queue } from "../model/rows";
 import { natural } from "../model/search";
-import { condition, tellRail } from "../model/telling";
-import { age, cpu, many, memory, percent, price } from "../model/words";
 import { ExplanationOf } from "./explanation";
 import { Bar, Empty, Facts, Ref } from "./parts";
 import { CAUSES } from "./pending";
@@ -41,20 +41,20 @@ function Content({ kind, id }: Selection) {
   }
   const { nodes, pods, groups, queues, waiting } = store.tables;
   const parts: Record<Selection["kind"], () => ComponentChildren> = {
-    node: () => some(nodes.get(id), (node) => <NodeDetails node={node} />),
-    pod: () => some(pods.get(id), (pod) => <PodDetails pod={pod} />),
-    group: () => some(groups.get(id), (group) => <GroupDetails group={group} />),
-    queue: () => some(queues.get(id), (queue) => <QueueDetails queue={queue} />),
-    waiting: () => some(waiting.get(id), (row) => <WaitingDetails row={row} />),
+    node: () => ifFound(nodes.get(id), (node) => <NodeDetails node={node} />),
+    pod: () => ifFound(pods.get(id), (pod) => <PodDetails pod={pod} />),
+    group: () => ifFound(groups.get(id), (group) => <GroupDetails group={group} />),
+    queue: () => ifFound(queues.get(id), (queue) => <QueueDetails queue={queue} />),
+    pending: () => ifFound(waiting.get(id), (row) => <PendingDetails row={row} />),
   };
   const gone =
-    kind === "waiting"
+    kind === "pending"
       ? "These pods are no longer pending."
-      : `${kind} ${id} does not exist any more.`;
+      : `${kind} ${id} does not exist at this time: it was deleted, or not created yet.`;
   return <>{parts[kind]() ?? <Empty>{gone}</Empty>}</>;
 }
 
-function some<T>(row: T | undefined, show: (row: T) => ComponentChildren): ComponentChildren {
+function ifFound<T>(row: T | undefined, show: (row: T) => ComponentChildren): ComponentChildren {
   return row === undefined ? null : show(row);
 }
 
@@ -69,8 +69,8 @@ function Title({ kind, name }: { kind: string; name: string }) {
 
 function NodeDetails({ node }: { node: Node }) {
   const { store } = useApp();
-  const berth = store.berths.of(node.id);
-  const pods = [...berth.pods.values()].sort((a, b) => natural(a.id, b.id));
+  const usage = store.usage.of(node.id);
+  const pods = [...usage.pods.values()].sort((a, b) => natural(a.id, b.id));
   return (
     <>
       <Title kind={node.upcoming ? "upcoming node" : "node"} name={node.id} />
@@ -80,7 +80,7 @@ function NodeDetails({ node }: { node: Node }) {
           [
             "State",
             <span class={node.ready === "True" || node.upcoming ? "" : "warn"}>
-              {condition(node)}
+              {nodeStatus(node)}
             </span>,
           ],
           ["Group", node.group && <Ref kind="group" id={node.group} />],
@@ -89,17 +89,17 @@ function NodeDetails({ node }: { node: Node }) {
           [
             "CPU",
             <Bar
-              part={berth.cpu}
+              part={usage.cpu}
               whole={node.cpu}
-              words={`${cpu(berth.cpu)} of ${cpu(node.cpu)}`}
+              text={`${cpu(usage.cpu)} of ${cpu(node.cpu)}`}
             />,
           ],
           [
             "Memory",
             <Bar
-              part={berth.memory}
+              part={usage.memory}
               whole={node.memory}
-              words={`${memory(berth.memory)} of ${memory(node.memory)}`}
+              text={`${memory(usage.memory)} of ${memory(node.memory)}`}
             />,
           ],
           ["Pods", `${pods.length}${node.podsMax ? ` of ${node.podsMax}` : ""}`],
@@ -109,29 +109,34 @@ function NodeDetails({ node }: { node: Node }) {
           ],
         ]}
       />
-      <Rails node={node} />
-      <h3>{node.upcoming ? "Pods for this node" : "Pods"}</h3>
+      <AttachLimits node={node} />
+      <h3>{node.upcoming ? "Assigned pods" : "Pods"}</h3>
       <PodList pods={pods} by={node} />
     </>
   );
 }
 
-function Rails({ node }: { node: Node }) {
-  const rails = useApp().store.rails(node.id);
-  if (rails.length === 0 && node.missing.length === 0) return null;
+function AttachLimits({ node }: { node: Node }) {
+  const limits = useApp().store.attachLimits(node.id);
+  if (limits.length === 0 && node.missing.length === 0) return null;
   return (
     <>
       <h3>Attach slots</h3>
       <ul class="lines">
-        {rails.map((rail) => (
-          <li key={rail.id} class={rail.over ? "warn" : ""}>
-            <Bar part={rail.used} whole={rail.limit} words={tellRail(rail)} over={rail.over} />
-            {rail.origin && <small>limit from: {rail.origin}</small>}
+        {limits.map((row) => (
+          <li key={row.id} class={row.over ? "warn" : ""}>
+            <Bar
+              part={row.used}
+              whole={row.limit}
+              text={describeAttachLimit(row)}
+              over={row.over}
+            />
+            {row.origin && <small>limit from: {row.origin}</small>}
           </li>
         ))}
         {node.missing.map((driver) => (
           <li key={driver} class="warn">
-            ▲ CSI driver {driver} is needed and missing on this node
+            ▲ Pods need the CSI driver {driver}, which is missing on this node.
           </li>
         ))}
       </ul>
@@ -149,9 +154,9 @@ function PodList({ pods, by }: { pods: readonly Pod[]; by?: Node }) {
             <i class={`swatch ${pod.state}`} aria-hidden="true" />
             <Ref kind="pod" id={pod.id} />
             <small>
-              {pod.state} · {cpu(pod.cpu)}
+              {stateText(pod.state)} · {cpu(pod.cpu)}
               {by ? ` (${percent(pod.cpu, by.cpu)})` : ""} · {memory(pod.memory)}
-              {pod.volumes > 0 && ` · ${many(pod.volumes, "volume")}`}
+              {pod.volumes > 0 && ` · ${plural(pod.volumes, "volume")}`}
             </small>
           </li>
         ))}
@@ -167,7 +172,10 @@ function PodDetails({ pod }: { pod: Pod }) {
       <Title kind="pod" name={pod.id} />
       <Facts
         facts={[
-          ["State", <span class={pod.state === "stuck" ? "warn" : ""}>{pod.state}</span>],
+          [
+            "State",
+            <span class={pod.state === "stuck" ? "warn" : ""}>{stateText(pod.state)}</span>,
+          ],
           ["Phase", pod.phase],
           ["Node", pod.node && <Ref kind="node" id={pod.node} />],
           ["Upcoming node", pod.upcoming && <Ref kind="node" id={pod.upcoming} />],
@@ -189,14 +197,14 @@ function GroupDetails({ group }: { group: Group }) {
   const nodes = [...store.tables.nodes.values()].filter((node) => node.group === group.id);
   return (
     <>
-      <Title kind="group" name={group.title || group.id} />
+      <Title kind="node group" name={group.title || group.id} />
       <Facts
         facts={[
           ["Size", `${group.size}${group.target === group.size ? "" : ` → ${group.target}`}`],
-          ["Limits", group.max === null ? "" : `${group.min ?? 0} to ${group.max}`],
+          ["Size limits", group.max === null ? "" : `${group.min ?? 0} to ${group.max}`],
           ["Upcoming", group.upcoming || ""],
           ["Price", price(group.price)],
-          ["Source", group.source],
+          ["Known from", group.source],
         ]}
       />
       <h3>Nodes</h3>
@@ -208,7 +216,7 @@ function GroupDetails({ group }: { group: Group }) {
             <li key={node.id}>
               <Ref kind="node" id={node.id} />
               <small>
-                {condition(node)} · CPU {percent(store.berths.of(node.id).cpu, node.cpu)}
+                {nodeStatus(node)} · CPU {percent(store.usage.of(node.id).cpu, node.cpu)}
               </small>
             </li>
           ))}
@@ -220,7 +228,7 @@ function GroupDetails({ group }: { group: Group }) {
 function QueueDetails({ queue }: { queue: Queue }) {
   const { store } = useApp();
   const pods = [...store.tables.pods.values()].filter((pod) => pod.queue === queue.id);
-  const waiting = pods.filter((pod) => pod.node === "");
+  const pending = pods.filter((pod) => pod.node === "");
   return (
     <>
       <Title kind="queue" name={queue.title || queue.id} />
@@ -230,25 +238,25 @@ function QueueDetails({ queue }: { queue: Queue }) {
           ["State", queue.state],
           ["Parent", queue.parent && <Ref kind="queue" id={queue.parent} />],
           ["Weight", queue.weight],
-          ["Pending", queue.waiting || ""],
-          ["Next", queue.next],
+          ["Pending pods", queue.waiting || ""],
+          ["Next group", queue.next],
           ["Reason", queue.why],
         ]}
       />
       <Shares queue={queue} />
-      {waiting.length > 0 && <h3>Pending</h3>}
-      <PodList pods={waiting} />
-      {pods.length > waiting.length && <h3>Running</h3>}
+      {pending.length > 0 && <h3>Pending pods</h3>}
+      <PodList pods={pending} />
+      {pods.length > pending.length && <h3>Scheduled pods</h3>}
       <PodList pods={pods.filter((pod) => pod.node !== "")} />
     </>
   );
 }
 
-function WaitingDetails({ row }: { row: Waiting }) {
+function PendingDetails({ row }: { row: PendingPods }) {
   const { store } = useApp();
   return (
     <>
-      <Title kind={many(row.count, "pod")} name={row.title || row.sample} />
+      <Title kind={plural(row.count, "pod")} name={row.title || row.sample} />
       <p class="lead">{CAUSES[row.cause] ?? CAUSES.other}</p>
       <Facts
         facts={[
@@ -258,7 +266,7 @@ function WaitingDetails({ row }: { row: Waiting }) {
       />
       <ExplanationOf pod={row.sample} />
       <details>
-        <summary>{many(row.count, "equivalent pod")}</summary>
+        <summary>{plural(row.count, "equivalent pod")}</summary>
         <ul class="pods">
           {row.pods.map((id) => (
             <li key={id}>

@@ -1,9 +1,9 @@
-/** The time line's events, the newest first, as they come. */
+/** The events of the cluster, the newest first. */
 import { useApp } from "../app";
-import type { Kind, Selection } from "../model/place";
+import { clock, plural } from "../model/formats";
+import type { Kind, Selection } from "../model/route";
 import type { Event } from "../model/rows";
 import type { Store } from "../model/store";
-import { clock, many } from "../model/words";
 import { Choice, Empty, Ref } from "./parts";
 
 const SHOWN = 500;
@@ -12,7 +12,7 @@ const TYPES = ["all", "Warning", "Normal"] as const;
 export function EventsView() {
   const app = useApp();
   app.store.versions.events.value;
-  const { type, query } = app.place.value;
+  const { type, query } = app.route.value;
   const events = chosen([...app.store.tables.events.values()], type, query.toLowerCase());
   const shown = events.slice(0, SHOWN);
   return (
@@ -25,8 +25,8 @@ export function EventsView() {
           onChoose={(one) => app.go({ type: one === "all" ? "" : one })}
         />
         <span>
-          {many(events.length, "event")}
-          {events.length > SHOWN && `, the last ${SHOWN} shown`}
+          {plural(events.length, "event")}
+          {events.length > SHOWN && `, the newest ${SHOWN} are shown`}
         </span>
       </div>
       {shown.length === 0 && <Empty>No events{query || type ? " match" : ""}.</Empty>}
@@ -79,7 +79,7 @@ function Line({ event, store }: { event: Event; store: Store }) {
   );
 }
 
-/** What an event is about, if it is still there to be looked at. */
+/** Return the pod or node that an event is about, if it exists. */
 export function aboutOf(event: Event, store: Store): Selection | null {
   const [kind = "", name = ""] = event.about.split(" ", 2);
   const id = kind === "Node" ? name.replace(/^\//, "") : name;

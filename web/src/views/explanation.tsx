@@ -1,66 +1,66 @@
-/** Why a pod is pending: the reason, the result of each node, and fixes with their commands. */
+/** The explanation of a pending pod: the reason, the result of each node, and fixes with commands. */
 import { useEffect, useState } from "preact/hooks";
 import { useApp } from "../app";
-import { many } from "../model/words";
+import { plural } from "../model/formats";
 import {
   type Explanation,
   type Fix,
   getExplanation,
-  type HeldBack,
-  type NodeAnswer,
+  type NodeResult,
   type Preemption,
+  type QueueReason,
 } from "../net/api";
 import { Command, Facts, Ref } from "./parts";
 
-type Asked = { answer: Explanation } | { problem: string } | null;
+type Result = { answer: Explanation } | { problem: string } | null;
 
 export function ExplanationOf({ pod }: { pod: string }) {
   const app = useApp();
-  const [asked, setAsked] = useState<Asked>(null);
-  const [again, setAgain] = useState(0);
-  const rests = app.player.rests.value;
-  // Of the state that is drawn now: by the time of the effect, another may be there without the pod.
-  const after = app.shown();
+  const [result, setResult] = useState<Result>(null);
+  const [refreshes, setRefreshes] = useState(0);
+  const settled = app.player.settled.value;
+  // Taken now: when the effect runs, a later state without the pod may be shown.
+  const after = app.shownSeq();
   useEffect(() => {
     const stop = new AbortController();
-    setAsked(null);
+    setResult(null);
     getExplanation(pod, after, stop.signal)
-      .then((answer) => setAsked({ answer }))
+      .then((answer) => setResult({ answer }))
       .catch((error: unknown) => {
-        if (!stop.signal.aborted) setAsked({ problem: (error as Error).message });
+        if (!stop.signal.aborted) setResult({ problem: (error as Error).message });
       });
     return () => stop.abort();
-  }, [pod, rests, again]);
+  }, [pod, settled, refreshes]);
   return (
-    <section class="explanation" aria-label="Explanation" aria-busy={asked === null}>
+    <section class="explanation" aria-label="Explanation" aria-busy={result === null}>
       <h3>
         Why it is pending
-        <button type="button" onClick={() => setAgain(again + 1)}>
+        <button type="button" onClick={() => setRefreshes(refreshes + 1)}>
           Refresh
         </button>
       </h3>
-      {asked === null && <p class="empty">Computing…</p>}
-      {asked && "problem" in asked && <p class="warn">{asked.problem}</p>}
-      {asked && "answer" in asked && <Answer answer={asked.answer} />}
+      {result === null && <p class="empty">Computing…</p>}
+      {result && "problem" in result && <p class="warn">{result.problem}</p>}
+      {result && "answer" in result && <Answer answer={result.answer} />}
     </section>
   );
 }
 
 function Answer({ answer }: { answer: Explanation }) {
-  const held = answer.queue;
+  const { queue } = answer;
   return (
     <>
-      {held && <Held queue={held} />}
+      {queue && <QueueStatus queue={queue} />}
       {answer.fits && answer.node && (
         <p class="lead">
-          It fits: it would be scheduled to <Ref kind="node" id={answer.node} />.
+          The pod fits, and would be scheduled to <Ref kind="node" id={answer.node} />.
         </p>
       )}
       {answer.why && <p class="lead">{answer.why}</p>}
       {answer.refusedBefore && <p>{answer.refusedBefore.reasons.join("; ")}</p>}
       {answer.message && <p class="message">{answer.message}</p>}
       {answer.unjudged && <p class="note">{answer.unjudged}</p>}
-      {answer.preemption?.node && <Preempted preemption={answer.preemption} />}
+      {answer.preemption?.node && <PreemptionInfo preemption={answer.preemption} />}
       {(answer.fixes?.length ?? 0) > 0 && (
         <>
           <h4>Nearest fixes</h4>
@@ -82,7 +82,7 @@ function Answer({ answer }: { answer: Explanation }) {
 }
 
 /** The victims of preemption. */
-function Preempted({ preemption }: { preemption: Preemption }) {
+function PreemptionInfo({ preemption }: { preemption: Preemption }) {
   return (
     <p>
       Preemption would free capacity on <Ref kind="node" id={preemption.node ?? ""} /> by evicting{" "}
@@ -97,18 +97,18 @@ function Preempted({ preemption }: { preemption: Preemption }) {
   );
 }
 
-/** The reason of the queue for the pod group. */
-function Held({ queue }: { queue: HeldBack }) {
-  const asks = Object.entries(queue.asksFor ?? {}).map(([name, amount]) => `${amount} ${name}`);
+/** Why the queue has not admitted the pod group. */
+function QueueStatus({ queue }: { queue: QueueReason }) {
+  const requests = Object.entries(queue.asksFor ?? {}).map(([name, amount]) => `${amount} ${name}`);
   return (
     <>
-      <p class="lead">{queue.waitsFor || "Not admitted by its queue yet."}</p>
+      <p class="lead">{queue.waitsFor || "The queue has not admitted the pod group yet."}</p>
       <Facts
         facts={[
           ["Queue", <Ref key="queue" kind="queue" id={queue.queue ?? ""} />],
-          ["Group", queue.group],
+          ["Pod group", queue.group],
           ["Position", queue.position],
-          ["Requests", asks.join(", ")],
+          ["Requests", requests.join(", ")],
         ]}
       />
     </>
@@ -119,12 +119,12 @@ const RISKS: Record<string, string> = {
   evicts: "A running pod is evicted.",
   unbalances: "Pods are spread less evenly.",
   "relaxes-a-rule": "A constraint is removed.",
-  costs: "It adds cost.",
+  costs: "Costs increase.",
   restarts: "All pods of the workload are replaced, including running ones.",
   "runs-with-less": "The pod gets fewer resources than it requested.",
   "opens-a-node": "Other pods may be scheduled to that node too.",
   overloads: "The node may be overloaded.",
-  "needs-manual-steps": "No command alone is enough.",
+  "needs-manual-steps": "Manual steps are needed besides the command.",
 };
 
 function FixBox({ fix }: { fix: Fix }) {
@@ -146,34 +146,34 @@ function FixBox({ fix }: { fix: Fix }) {
   );
 }
 
-interface Alike {
-  words: string;
+interface ResultGroup {
+  text: string;
   fits: boolean;
-  nodes: NodeAnswer[];
+  nodes: NodeResult[];
 }
 
-/** Nodes with the same result; the largest group first. */
-export function alike(nodes: readonly NodeAnswer[]): Alike[] {
-  const groups = new Map<string, Alike>();
+/** Group nodes with the same result, the largest group first. */
+export function groupByResult(nodes: readonly NodeResult[]): ResultGroup[] {
+  const groups = new Map<string, ResultGroup>();
   for (const node of nodes) {
-    const words = node.fits ? "It fits" : `${node.plugin}: ${(node.reasons ?? []).join("; ")}`;
-    const group = groups.get(words) ?? { words, fits: node.fits, nodes: [] };
+    const text = node.fits ? "The pod fits" : `${node.plugin}: ${(node.reasons ?? []).join("; ")}`;
+    const group = groups.get(text) ?? { text, fits: node.fits, nodes: [] };
     group.nodes.push(node);
-    groups.set(words, group);
+    groups.set(text, group);
   }
   return [...groups.values()].sort((a, b) => b.nodes.length - a.nodes.length);
 }
 
-function NodeGroups({ nodes }: { nodes: readonly NodeAnswer[] }) {
-  const groups = alike(nodes);
+function NodeGroups({ nodes }: { nodes: readonly NodeResult[] }) {
+  const groups = groupByResult(nodes);
   if (groups.length === 0) return null;
   return (
     <>
       <h4>Results by node</h4>
       {groups.map((group) => (
-        <details key={group.words} class={group.fits ? "fits" : ""}>
+        <details key={group.text} class={group.fits ? "fits" : ""}>
           <summary>
-            <b>{many(group.nodes.length, "node")}</b> {group.words}
+            <b>{plural(group.nodes.length, "node")}</b> {group.text}
           </summary>
           <ul class="pods">
             {group.nodes.slice(0, 100).map((node) => (

@@ -2,30 +2,30 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { App } from "../app";
 import { useApp } from "../app";
-import { VIEWS } from "../model/place";
+import { VIEWS } from "../model/route";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["1 … 6", "Bays, Nodes, Pending, Queues, Plan, Events"],
   ["/", "Search; Enter opens the result, Esc clears"],
   ["Esc", "Close dialogs, then clear the selection"],
-  ["m", "Stack pods by CPU or by memory"],
+  ["m", "Size pods and nodes by CPU or memory"],
   ["c", "Colour pods by state, namespace, owner or queue"],
-  ["t", "Dark or light"],
-  ["e", "Go to the details of the selection"],
-  ["?", "Keyboard shortcuts"],
-  ["← ↑ → ↓", "In the bays: from bay to bay; in a list: up and down"],
-  ["Shift with arrows", "In the bays: move the drawing"],
-  ["+ − 0", "In the bays: zoom in, zoom out, fit"],
-  ["Enter", "Open the selection"],
-  ["Space", "In a recording: play and pause"],
-  [", .", "In a recording: ten seconds back and forward (Shift: previous and next mark)"],
+  ["t", "Dark or light theme"],
+  ["e", "Move the focus to the details"],
+  ["?", "Show these shortcuts"],
+  ["← ↑ → ↓", "Bays: select the next bay; lists: up and down"],
+  ["Shift with arrows", "Bays: pan"],
+  ["+ − 0", "Bays: zoom in, zoom out, show all"],
+  ["Enter", "Open the details of the selection"],
+  ["Space", "Recording: play or pause"],
+  [", .", "Recording: ten seconds back and forward (with Shift: previous and next mark)"],
 ];
 
 export function useKeys(app: App): void {
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "Escape" ? letGo(app) : !typing(event.target) && act(app, event)) {
+      if (event.key === "Escape" ? closeTop(app) : !typing(event.target) && act(app, event)) {
         event.preventDefault();
       }
     };
@@ -40,15 +40,15 @@ function typing(target: EventTarget | null): boolean {
   );
 }
 
-function letGo(app: App): boolean {
+function closeTop(app: App): boolean {
   if (app.keysShown.value) app.keysShown.value = false;
-  else if (app.place.value.selection) app.select(null);
+  else if (app.route.value.selection) app.select(null);
   else return false;
   return true;
 }
 
 function act(app: App, event: KeyboardEvent): boolean {
-  const { by, colour } = app.place.value;
+  const { by, colour } = app.route.value;
   const view = VIEWS[Number(event.key) - 1];
   if (view) app.go({ view });
   else if (event.key === "/") document.querySelector<HTMLElement>(".search input")?.focus();
@@ -57,16 +57,16 @@ function act(app: App, event: KeyboardEvent): boolean {
   else if (event.key === "c") app.go({ colour: nextColour(colour) });
   else if (event.key === "t") app.toggleTheme();
   else if (event.key === "e") document.querySelector<HTMLElement>(".details")?.focus();
-  else return replaying(app, event);
+  else return replayKey(app, event);
   return true;
 }
 
-function nextColour(colour: App["place"]["value"]["colour"]) {
+function nextColour(colour: App["route"]["value"]["colour"]) {
   const order = ["state", "namespace", "owner", "queue"] as const;
   return order[(order.indexOf(colour) + 1) % order.length] ?? "state";
 }
 
-function replaying(app: App, event: KeyboardEvent): boolean {
+function replayKey(app: App, event: KeyboardEvent): boolean {
   const { player } = app;
   if (player.timeline.value === null) return false;
   const at = player.position.value;
@@ -100,12 +100,12 @@ export function KeysHelp() {
       <h2>Keyboard shortcuts</h2>
       <table class="keys">
         <tbody>
-          {KEYS.map(([key, words]) => (
+          {KEYS.map(([key, text]) => (
             <tr key={key}>
               <th scope="row">
                 <kbd>{key}</kbd>
               </th>
-              <td>{words}</td>
+              <td>{text}</td>
             </tr>
           ))}
         </tbody>

@@ -9,33 +9,36 @@ const STATES = [
 ] as const;
 
 export function Legend() {
-  const byState = useApp().place.value.colour === "state";
+  const byState = useApp().route.value.colour === "state";
   return (
     <details class="legend">
       <summary>Legend</summary>
       {byState && (
         <ul>
-          {STATES.map(([state, words]) => (
+          {STATES.map(([state, text]) => (
             <li key={state}>
               <i class={`swatch ${state}`} />
-              {words}
+              {text}
             </li>
           ))}
         </ul>
       )}
       <ul>
         <li>
-          <i class="swatch ghost" />
-          dashed: an upcoming node, with the pods that triggered it
+          <i class="swatch upcoming" />
+          dashed: an upcoming node, and the pods that triggered the scale-up
         </li>
         <li>
-          <i class="swatch rail" />
-          slots at the right: attached volumes, free slots up to the limit
+          <i class="swatch slots" />
+          squares at the right: attach slots of each CSI driver, in use and free
         </li>
-        <li>● ready, ✕ not ready, ■ unknown, ○ upcoming</li>
-        <li>crossed out: cordoned; ▲ over its limit; ⚑ a taint</li>
+        <li>node: ● ready, ✕ not ready, ■ unknown, ○ upcoming</li>
+        <li>▲ more volumes than the attach limit</li>
+        <li>⚑ taint; crossed out: cordoned</li>
+        <li>coloured frame: not ready, CSI driver missing or pod stuck</li>
         <li>
-          zoomed out: empty <i class="swatch fullness" /> full; a corner marks a problem
+          zoomed out: usage from 0 % <i class="swatch fullness" /> to 100 %; a marked corner is a
+          problem
         </li>
       </ul>
     </details>

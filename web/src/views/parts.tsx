@@ -1,10 +1,10 @@
-/** Small parts that several views are made of. */
+/** Components that several views use. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useApp } from "../app";
-import type { Kind } from "../model/place";
+import type { Kind } from "../model/route";
 
-/** One of a few, as a row of buttons; arrow keys go along it. */
+/** A choice between a few values, as a row of radio buttons. */
 export function Choice<T extends string>(props: {
   label: string;
   choices: readonly T[];
@@ -29,7 +29,7 @@ export function Choice<T extends string>(props: {
   );
 }
 
-/** A thing that can be chosen, as a link to where it is chosen. */
+/** A link that selects an object. */
 export function Ref({
   kind,
   id,
@@ -48,15 +48,15 @@ export function Ref({
   );
 }
 
-/** A bar of what is taken of a whole, with the words beside it; only the words if there is no whole. */
+/** A usage bar with a text; only the text if the whole is unknown. */
 export function Bar(props: {
   part: number;
   whole: number | null;
   also?: number;
-  words: string;
+  text: string;
   over?: boolean;
 }) {
-  if (props.whole === null) return <span class="bar">{props.words}</span>;
+  if (props.whole === null) return <span class="bar">{props.text}</span>;
   const whole = Math.max(props.whole, 1e-9);
   const width = (value: number) => `${Math.min(100, (100 * value) / whole)}%`;
   const style = { "--part": width(props.part), "--also": width(props.part + (props.also ?? 0)) };
@@ -66,7 +66,7 @@ export function Bar(props: {
         <i class="also" />
         <i class="part" />
       </span>
-      <span class="words">{props.words}</span>
+      <span class="words">{props.text}</span>
     </span>
   );
 }
@@ -79,9 +79,10 @@ export function Command({ line }: { line: string }) {
     try {
       await navigator.clipboard.writeText(line);
       setCopied(true);
-      app.said.value = "Copied.";
+      app.announcement.value = "The command was copied.";
     } catch {
-      app.said.value = "This browser does not let the page copy; the text can be selected.";
+      app.announcement.value =
+        "The browser does not allow the page to copy: select the text and copy it yourself.";
     }
   };
   return (

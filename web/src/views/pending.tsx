@@ -1,27 +1,31 @@
 /** Pending pods by cause and equivalence class, each with a link to its explanation. */
 import { useApp } from "../app";
-import type { Waiting } from "../model/rows";
-import { age, many } from "../model/words";
+import { age, plural } from "../model/formats";
+import type { PendingPods } from "../model/rows";
 import { Empty } from "./parts";
-import { walk } from "./table";
+import { moveFocus } from "./table";
 
-/** The causes, ordered by what can be done about them, and their explanations. */
+/** The causes in the order of the page, and their headings. */
 export const CAUSES: Record<string, string> = {
   queue: "Not admitted by their queue yet",
-  gate: "Scheduling gates",
+  gate: "Waiting for a scheduling gate to be removed",
   resources: "No node has enough free resources",
-  volumes: "No node has a free attach slot, or the CSI driver is missing",
-  affinity: "No node matches affinity, topology spread or node selector",
-  taints: "All matching nodes are tainted or cordoned",
+  volumes: "No node fits their volumes: claims, attach limits, CSI drivers or topology",
+  affinity: "No node matches affinity or node selector",
+  spread: "No node satisfies the topology spread constraints",
+  taints: "All matching nodes are cordoned, or have taints that are not tolerated",
+  ports: "The host port is in use on all matching nodes",
   devices: "Devices must be allocated first",
-  scheduler: "Not yet handled by a scheduler",
-  other: "Other causes",
+  nodes: "There are no nodes",
+  upcoming: "They fit an upcoming node",
+  scheduler: "They fit a node, and their scheduler has not scheduled them yet",
+  other: "Other causes, or not computed yet",
 };
 
 export function PendingView() {
   const app = useApp();
   app.store.versions.waiting.value;
-  const query = app.place.value.query.toLowerCase();
+  const query = app.route.value.query.toLowerCase();
   const rows = [...app.store.tables.waiting.values()].filter((row) => matches(row, query));
   if (rows.length === 0) {
     return (
@@ -40,40 +44,41 @@ export function PendingView() {
   );
 }
 
-function matches(row: Waiting, query: string): boolean {
+function matches(row: PendingPods, query: string): boolean {
   if (query === "") return true;
   return [row.title, row.message, row.driver, ...row.pods].some((text) =>
     text.toLowerCase().includes(query),
   );
 }
 
-function Cause({ cause, rows }: { cause: string; rows: Waiting[] }) {
+function Cause({ cause, rows }: { cause: string; rows: PendingPods[] }) {
   const count = rows.reduce((sum, row) => sum + row.count, 0);
   const sorted = rows.sort((a, b) => b.count - a.count || a.since.localeCompare(b.since));
   return (
     <section class={`cause ${cause}`} aria-labelledby={`cause-${cause}`}>
       <h2 id={`cause-${cause}`}>
-        <span class="badge">{cause}</span> {CAUSES[cause]} <small>{many(count, "pod")}</small>
+        <span class="badge">{cause}</span> {CAUSES[cause]} <small>{plural(count, "pod")}</small>
       </h2>
-      <ul class="crates">
+      <ul class="pod-classes">
         {sorted.map((row) => (
-          <Crate key={row.id} row={row} />
+          <PodClassLink key={row.id} row={row} />
         ))}
       </ul>
     </section>
   );
 }
 
-/** Equivalent pods as one box; a click or Enter opens their explanation. */
-function Crate({ row }: { row: Waiting }) {
+/** Equivalent pods as one link, which opens their explanation. */
+function PodClassLink({ row }: { row: PendingPods }) {
   const app = useApp();
-  const { selection } = app.place.value;
-  const chosen = selection?.kind === "waiting" && selection.id === row.id;
+  const { selection } = app.route.value;
+  const waited = age(row.since, app.store.time.value);
+  const chosen = selection?.kind === "pending" && selection.id === row.id;
   return (
     <li onKeyDown={(event) => arrow(event)}>
       <a
-        class="crate"
-        href={app.link({ selection: { kind: "waiting", id: row.id } })}
+        class="pod-class"
+        href={app.link({ selection: { kind: "pending", id: row.id } })}
         aria-current={chosen ? "true" : undefined}
       >
         <b>
@@ -81,8 +86,9 @@ function Crate({ row }: { row: Waiting }) {
         </b>
         <span class="message">{row.message}</span>
         <small>
-          {row.driver && <>driver {row.driver} · </>}
-          pending for {age(row.since, app.store.time.value)}
+          {[row.driver && `CSI driver ${row.driver}`, waited && `pending for ${waited}`]
+            .filter(Boolean)
+            .join(" · ")}
         </small>
       </a>
     </li>
@@ -90,7 +96,7 @@ function Crate({ row }: { row: Waiting }) {
 }
 
 function arrow(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
-  if (!walk(event)) return;
+  if (!moveFocus(event)) return;
   event.preventDefault();
   const at = event.currentTarget;
   const to = event.key === "ArrowDown" ? at.nextElementSibling : at.previousElementSibling;

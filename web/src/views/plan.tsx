@@ -1,7 +1,7 @@
 /** The last and the next plan of the autoscaler: steps, reasons and cost. */
 import { useApp } from "../app";
+import { age, plural, price } from "../model/formats";
 import type { Plan, Step } from "../model/rows";
-import { age, many, price } from "../model/words";
 import { Empty, Ref } from "./parts";
 
 export function PlanView() {
@@ -9,7 +9,12 @@ export function PlanView() {
   store.versions.plans.value;
   const plans = [...store.tables.plans.values()];
   if (plans.length === 0)
-    return <Empty>No plan: there is no autoscaler status, and no node groups are known.</Empty>;
+    return (
+      <Empty>
+        No plan: the cluster has no autoscaler status, and no node groups are known. Declare them
+        with bayplan ui --groups FILE.
+      </Empty>
+    );
   return (
     <section class="plans" aria-label="The autoscaler's plans">
       {plans.map((plan) => (
@@ -21,21 +26,21 @@ export function PlanView() {
 
 function PlanBox({ plan }: { plan: Plan }) {
   const { store } = useApp();
-  const quiet = !plan.steps.length && !plan.pending.length && !plan.removals.length;
+  const isEmpty = !plan.steps.length && !plan.pending.length && !plan.removals.length;
   return (
     <article class="plan">
       <h2>
         {plan.title || (plan.id === "last" ? "Last plan" : "Next plan")}
         <small>
-          {plan.made && `made ${age(plan.made, store.time.value)} ago`}
+          {plan.made && `computed ${age(plan.made, store.time.value)} ago`}
           {plan.cost !== null && plan.cost !== 0 && ` · ${price(plan.cost, true)}`}
         </small>
       </h2>
-      {quiet && <Empty>Nothing to do.</Empty>}
+      {isEmpty && <Empty>No nodes are added or removed.</Empty>}
       {plan.steps.length > 0 && <Steps steps={plan.steps} />}
       {plan.removals.length > 0 && (
         <>
-          <h3>Removals</h3>
+          <h3>Nodes to remove</h3>
           <ul class="lines">
             {plan.removals.map((removal) => (
               <li key={removal.node}>
@@ -47,11 +52,11 @@ function PlanBox({ plan }: { plan: Plan }) {
       )}
       {plan.pending.length > 0 && (
         <>
-          <h3>Still pending</h3>
+          <h3>Pods that stay pending</h3>
           <ul class="lines">
-            {plan.pending.map((left, i) => (
-              <li key={`${i} ${left.why}`}>
-                <b>{podsWords(left.pods)}</b> <span>{left.why}</span>
+            {plan.pending.map((row, i) => (
+              <li key={`${i} ${row.why}`}>
+                <b>{podsText(row.pods)}</b> <span>{row.why}</span>
               </li>
             ))}
           </ul>
@@ -69,13 +74,15 @@ function Steps({ steps }: { steps: readonly Step[] }) {
       {steps.map((step, i) => (
         <li key={`${i} ${step.group}`}>
           <b>{step.what}</b>{" "}
-          {step.group && store.tables.groups.has(step.group) && (
+          {step.group && store.tables.groups.has(step.group) ? (
             <Ref kind="group" id={step.group} />
+          ) : (
+            step.group
           )}
           <span class="small">
             {[
-              step.nodes === undefined ? "" : countWords(step.nodes, "node"),
-              step.pods === undefined ? "" : `for ${podsWords(step.pods)}`,
+              step.nodes === undefined ? "" : countText(step.nodes, "node"),
+              step.pods === undefined ? "" : `for ${podsText(step.pods)}`,
               price(step.cost ?? null, true),
             ]
               .filter(Boolean)
@@ -88,13 +95,13 @@ function Steps({ steps }: { steps: readonly Step[] }) {
   );
 }
 
-function podsWords(pods: number | string | readonly string[] | undefined): string {
+function podsText(pods: number | string | readonly string[] | undefined): string {
   if (pods === undefined) return "";
   if (typeof pods === "string") return pods;
-  if (typeof pods === "number") return many(pods, "pod");
-  return pods.length > 3 ? many(pods.length, "pod") : pods.join(", ");
+  if (typeof pods === "number") return plural(pods, "pod");
+  return pods.length > 3 ? plural(pods.length, "pod") : pods.join(", ");
 }
 
-function countWords(of: number | readonly string[], noun: string): string {
-  return many(typeof of === "number" ? of : of.length, noun);
+function countText(of: number | readonly string[], noun: string): string {
+  return plural(typeof of === "number" ? of : of.length, noun);
 }

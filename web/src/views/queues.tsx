@@ -1,16 +1,16 @@
 /** Queues as a tree: quota, allocated resources, pending pods, and the next group with its reason. */
 import { type App, useApp } from "../app";
 import { amount } from "../model/amounts";
+import { plural } from "../model/formats";
 import type { Amounts, Queue } from "../model/rows";
 import { natural } from "../model/search";
-import { many } from "../model/words";
 import { Bar, Empty } from "./parts";
 
 export function QueuesView() {
   const app = useApp();
   app.store.versions.queues.value;
   const queues = [...app.store.tables.queues.values()];
-  if (queues.length === 0) return <Empty>There are no queues.</Empty>;
+  if (queues.length === 0) return <Empty>No queues: the cluster has no Queue objects.</Empty>;
   const known = new Set(queues.map((queue) => queue.id));
   const roots = queues.filter((queue) => !known.has(queue.parent) || queue.parent === queue.id);
   return (
@@ -45,7 +45,7 @@ function Branch(props: { app: App; queues: Queue[]; of: Queue[]; depth: number }
 
 function QueueBox({ queue }: { queue: Queue }) {
   const app = useApp();
-  const { selection } = app.place.value;
+  const { selection } = app.route.value;
   const chosen = selection?.kind === "queue" && selection.id === queue.id;
   const facts = [
     queue.state,
@@ -59,7 +59,7 @@ function QueueBox({ queue }: { queue: Queue }) {
           {queue.title || queue.id}
         </a>
         <small>{facts.join(" · ")}</small>
-        {queue.waiting > 0 && <b class="count">{queue.waiting} pending</b>}
+        {queue.waiting > 0 && <b class="count">{plural(queue.waiting, "pending pod")}</b>}
       </h3>
       <Shares queue={queue} />
       {queue.next && (
@@ -74,7 +74,7 @@ function QueueBox({ queue }: { queue: Queue }) {
   );
 }
 
-/** A bar for each resource: allocated, then reserved, of the quota (or of what is deserved). */
+/** A bar for each resource: allocated and reserved, of the quota (or of the deserved amount). */
 export function Shares({ queue }: { queue: Queue }) {
   const names = resources(
     queue.quota,
@@ -95,14 +95,14 @@ export function Shares({ queue }: { queue: Queue }) {
 }
 
 function Share({ queue, name }: { queue: Queue; name: string }) {
-  const has = amount(queue.allocated[name]);
-  const held = amount(queue.reserved[name]);
+  const allocated = amount(queue.allocated[name]);
+  const reserved = amount(queue.reserved[name]);
   const limit = queue.quota[name] ?? queue.deserved[name];
   const whole = limit === undefined ? null : amount(limit);
-  const words = [
+  const text = [
     `${queue.allocated[name] ?? 0}`,
-    held > 0 ? `+ ${queue.reserved[name]} reserved` : "",
-    limit === undefined ? "no quota" : `of ${limit}`,
+    reserved > 0 ? `+ ${queue.reserved[name]} reserved` : "",
+    limit === undefined ? "(no quota)" : `of ${limit}`,
   ].filter(Boolean);
   const more = (label: string, of: Amounts) =>
     of[name] === undefined ? "" : `${label} ${of[name]}`;
@@ -113,11 +113,11 @@ function Share({ queue, name }: { queue: Queue; name: string }) {
       <th scope="row">{name}</th>
       <td>
         <Bar
-          part={has}
-          also={held}
+          part={allocated}
+          also={reserved}
           whole={whole}
-          words={words.join(" ")}
-          over={whole !== null && has > whole}
+          text={text.join(" ")}
+          over={whole !== null && allocated > whole}
         />
       </td>
       <td class="small">{small.filter(Boolean).join(", ")}</td>
@@ -130,8 +130,4 @@ export function resources(...of: Amounts[]): string[] {
   const first = ["cpu", "memory", "pods"];
   const rank = (name: string) => (first.includes(name) ? first.indexOf(name) : first.length);
   return [...names].sort((a, b) => rank(a) - rank(b) || natural(a, b));
-}
-
-export function waitingWords(queue: Queue): string {
-  return queue.waiting ? many(queue.waiting, "pod") : "none";
 }

@@ -1,9 +1,9 @@
-/** The bar under a recording: back and forth, play and pause, marks, and small series over time. */
+/** The bar of a recording: play and pause, a slider, marks, and charts over time. */
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { type App, useApp } from "../app";
+import { position } from "../model/formats";
 import { isRecording } from "../model/store";
-import { position } from "../model/words";
 import type { Timeline } from "../net/api";
 import { SPEEDS } from "../net/player";
 
@@ -40,10 +40,10 @@ export function ReplayBar() {
           onInput={(event) => app.seek(Number(event.currentTarget.value))}
         />
       </div>
-      <ul class="drawn">
-        {DRAWN.map((name) => (
+      <ul class="labels">
+        {SERIES.map((name) => (
           <li key={name} class={name}>
-            {name}
+            {LABELS[name]}
           </li>
         ))}
       </ul>
@@ -100,9 +100,14 @@ function Marks({ app, timeline }: { app: App; timeline: Timeline }) {
   );
 }
 
-const DRAWN = ["waiting", "running", "nodes"] as const;
+const SERIES = ["waiting", "running", "nodes"] as const;
+const LABELS: Record<string, string> = {
+  waiting: "pending pods",
+  running: "running pods",
+  nodes: "nodes",
+};
 
-/** Pods that wait, pods that run and nodes, each on a scale of its own, told apart by dashes too. */
+/** Charts of pending pods, running pods and nodes, each on its own scale, with different dashes. */
 function Series({ app, timeline }: { app: App; timeline: Timeline }) {
   const box = useRef<HTMLDivElement>(null);
   const theme = app.theme.value;
@@ -126,7 +131,7 @@ function Series({ app, timeline }: { app: App; timeline: Timeline }) {
 
 function plot(element: HTMLElement, timeline: Timeline): uPlot {
   const style = getComputedStyle(element);
-  const named = DRAWN.filter((name) => timeline.series[name]?.length);
+  const named = SERIES.filter((name) => timeline.series[name]?.length);
   const tables = named.map((name) => {
     const points = timeline.series[name] ?? [];
     return [points.map(([at]) => at), points.map(([, value]) => value)] as uPlot.AlignedData;

@@ -1,4 +1,4 @@
-/** The search: what is found as it is typed, and the bays and lists narrowed to it. */
+/** The search field with its results; bays and lists are filtered by it, too. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type App, useApp } from "../app";
 import { type Found, find } from "../model/search";
@@ -7,12 +7,12 @@ const PAUSE = 120;
 
 export function SearchBox() {
   const app = useApp();
-  const [text, setText] = useState(app.place.value.query);
+  const [text, setText] = useState(app.route.value.query);
   const [found, setFound] = useState<Found[]>([]);
   const [marked, setMarked] = useState(-1);
   const [open, setOpen] = useState(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  useEffect(() => setText(app.place.value.query), [app.place.value.query]);
+  useEffect(() => setText(app.route.value.query), [app.route.value.query]);
 
   const type = (query: string) => {
     setText(query);
@@ -24,14 +24,14 @@ export function SearchBox() {
       app.go({ query: query.trim() }, false);
     }, PAUSE);
   };
-  const take = (one: Found | undefined) => {
-    if (one) arrive(app, one);
+  const choose = (one: Found | undefined) => {
+    if (one) openResult(app, one);
     setOpen(false);
   };
   const key = (event: KeyboardEvent & { currentTarget: HTMLInputElement }) => {
     if (event.key === "ArrowDown") setMarked(Math.min(found.length - 1, marked + 1));
     else if (event.key === "ArrowUp") setMarked(Math.max(-1, marked - 1));
-    else if (event.key === "Enter") take(found[Math.max(0, marked)] ?? find(app.store, text)[0]);
+    else if (event.key === "Enter") choose(found[Math.max(0, marked)] ?? find(app.store, text)[0]);
     else if (event.key === "Escape") leave(event.currentTarget, text, type, setOpen);
     else return;
     event.preventDefault();
@@ -57,7 +57,7 @@ export function SearchBox() {
         spellcheck={false}
         autocomplete="off"
       />
-      <div id="found" role="listbox" tabIndex={-1} aria-label="Found" hidden={!shown}>
+      <div id="found" role="listbox" tabIndex={-1} aria-label="Results" hidden={!shown}>
         {found.map((one, i) => (
           <div
             key={`${one.kind} ${one.id}`}
@@ -67,7 +67,7 @@ export function SearchBox() {
             aria-selected={i === marked}
             onPointerDown={(event) => {
               event.preventDefault();
-              take(one);
+              choose(one);
             }}
           >
             <b>{one.id}</b>
@@ -90,8 +90,8 @@ function leave(
   setOpen(false);
 }
 
-/** Go to what was found: bays for nodes and pods, the tree for queues. */
-function arrive(app: App, one: Found): void {
-  const view = one.kind === "queue" ? "queues" : app.place.value.view;
+/** Select a result; a queue is shown in the view of queues. */
+function openResult(app: App, one: Found): void {
+  const view = one.kind === "queue" ? "queues" : app.route.value.view;
   app.go({ view, selection: { kind: one.kind, id: one.id } });
 }

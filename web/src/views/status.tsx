@@ -1,28 +1,28 @@
 /** The source of the data, the connection, and notes about data that could not be read. */
 import { useState } from "preact/hooks";
 import { useApp } from "../app";
-import { clock } from "../model/words";
+import { clock } from "../model/formats";
 import type { Phase } from "../net/feed";
 
-const WORDS: Record<Phase, string> = {
+const TEXTS: Record<Phase, string> = {
   connecting: "connecting…",
   live: "live",
-  still: "",
+  static: "",
   reconnecting: "reconnecting…",
   resetting: "reloading…",
-  refused: "refused",
+  unauthorized: "access denied",
 };
 
 export function Status() {
   const app = useApp();
   const { phase, message, attempt } = app.feed.connection.value;
   const source = app.store.source.value;
-  const tries = attempt > 1 ? `, try ${attempt}` : "";
+  const tries = attempt > 1 ? `, attempt ${attempt}` : "";
   return (
     <div class={`status ${phase}`} role="status" title={message}>
-      <span class="lamp" aria-hidden="true" />
+      <span class="dot" aria-hidden="true" />
       <span class="words">
-        {phase === "still" ? source.kind : WORDS[phase]}
+        {phase === "static" ? source.kind : TEXTS[phase]}
         {phase === "reconnecting" || phase === "connecting" ? tries : ""}
       </span>
       <span class="source">{source.name}</span>

@@ -1,4 +1,4 @@
-/** A table whose rows are walked with the arrow keys: one of them is in the tab order at a time. */
+/** A table whose rows can be selected with the arrow keys; one row at a time is in the tab order. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 
@@ -54,7 +54,7 @@ export function Table<T>(props: {
               onKeyDown={(event) => {
                 if (event.key === "Enter" && event.target === event.currentTarget)
                   props.onOpen(row);
-                else if (!walk(event)) return;
+                else if (!moveFocus(event)) return;
                 event.preventDefault();
               }}
             >
@@ -75,8 +75,8 @@ export function Table<T>(props: {
   );
 }
 
-/** Move the focus among siblings by arrows, Home and End; whether it was such a key. */
-export function walk(event: KeyboardEvent & { currentTarget: HTMLElement }): boolean {
+/** Move the focus to a sibling with the arrow keys, Home and End; return whether it was such a key. */
+export function moveFocus(event: KeyboardEvent & { currentTarget: HTMLElement }): boolean {
   const row = event.currentTarget;
   const to = {
     ArrowDown: row.nextElementSibling,

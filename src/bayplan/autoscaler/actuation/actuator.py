@@ -103,7 +103,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActuatorContext:
-    """What the actuator uses."""
+    """The clients, options and recorders of the actuator."""
 
     client: Client
     provider: Provider

@@ -1,116 +1,26 @@
-"""Cleanup of failed instances, unregistered nodes, nodes without drivers, and target sizes.
+"""Cleanup of failed instances, unregistered nodes and target sizes.
 
-Failed instances, long unregistered nodes, and nodes with missing drivers are removed; the target
-size of a group is decreased by instances that do not exist. A group keeps its minimum size unless
-an option allows less. Each is counted once as a failure of its group, and once as removed, however
-long the provider lists it.
-
-A node with missing drivers is removed only if it has no pods except those of DaemonSets. It is
-tainted first, and checked again after that; if it has other pods then, the taint is removed and the
-node kept. The provider may also refuse, for a group at its minimum size.
+Failed instances and long unregistered nodes are removed; the target size of a group is decreased by
+instances that do not exist. A group keeps its minimum size unless an option allows less. Each is
+counted once as a failure of its group, and once as removed, however long the provider lists it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-
-import msgspec
 
 from bayplan.autoscaler import events
 from bayplan.autoscaler.actuation.scale_up import ActuationContext
 from bayplan.autoscaler.cloudstate.reader import CloudState, NodeGroupInfo, with_timeout
-from bayplan.autoscaler.clusterstate.nodes import NodeStates
-from bayplan.autoscaler.clusterstate.readiness import NodeReadiness
 from bayplan.autoscaler.clusterstate.registry import GroupState
-from bayplan.autoscaler.clusterstate.taints import TO_BE_DELETED, to_be_deleted, without_taint
 from bayplan.autoscaler.options import AutoscalerOptions
-from bayplan.client import Client, merge
-from bayplan.client.errors import ClientError
-from bayplan.kube.daemonsets import belongs_to_node
-from bayplan.kube.nodes import Node, Taint
-from bayplan.kube.pods import Pod
 from bayplan.nodegroups import Instance, NodeGroupError, NodeRef
 
 log = logging.getLogger(__name__)
-CODE = "CSI_DRIVER_MISSING"
-
-
-@dataclass(slots=True)
-class MissingDriverCleanup:
-    """Removes nodes with missing drivers, and remembers which failures were counted."""
-
-    context: ActuationContext
-    options: AutoscalerOptions
-    node_states: NodeStates
-    client: Client | None
-    """The client that taints nodes; None in a dry run."""
-    pods_on: Callable[[str], list[Pod]]
-    _counted: set[str] = field(default_factory=set)
-
-    async def clean_up(self, now: datetime) -> int:
-        """Remove nodes with missing drivers; return how many were removed."""
-        removed = 0
-        timed_out = self.node_states.in_state(NodeReadiness.MISSING_DRIVERS)
-        uids = {self.node_states.members[name].node.metadata.uid for name in timed_out}
-        for name in timed_out:
-            member = self.node_states.members.get(name)
-            if member is not None and member.group:
-                self._record_failure(name)
-                removed += await self._remove(member.node, member.group, now)
-        self._counted &= uids
-        return removed
-
-    def _record_failure(self, name: str) -> None:
-        member = self.node_states.members[name]
-        uid, timeout = member.node.metadata.uid, self.options.csi_driver_startup_time
-        notice = events.drivers_missing(name, member.group, member.missing, timeout)
-        self.context.recorder.about(member.node, notice)
-        if uid not in self._counted:
-            self._counted.add(uid)
-            self.context.recorder.about_all(notice)
-            self.context.fail(member.group, CODE, notice.text)
-
-    async def _remove(self, node: Node, group: str, now: datetime) -> int:
-        if self._is_used(node.name):
-            return 0
-        try:
-            tainted = await self._taint(node, [*_others(node), to_be_deleted(now)])
-            if self._is_used(node.name):
-                await self._taint(tainted, _others(node))
-                return 0
-            await self._delete(tainted, group)
-        except (ClientError, NodeGroupError) as error:
-            log.warning("node %s cannot be removed: %s", node.name, error)
-            return 0
-        return 1
-
-    async def _delete(self, node: Node, group: str) -> None:
-        try:
-            await with_timeout(self.context.provider.delete_nodes(group, [NodeRef.of(node)]))
-        except NodeGroupError:
-            await self._taint(node, _others(node))
-            raise
-        log.info("removed node", extra={"node": node.name, "group": group, "reason": CODE})
-
-    async def _taint(self, node: Node, taints: list[Taint]) -> Node:
-        if self.client is None:
-            return node
-        meta = {"uid": node.metadata.uid, "resourceVersion": node.metadata.resource_version}
-        change = {"metadata": meta, "spec": {"taints": msgspec.to_builtins(taints)}}
-        return await self.client.patch(Node, node.name, change=merge(change))
-
-    def _is_used(self, name: str) -> bool:
-        return any(not belongs_to_node(pod) for pod in self.pods_on(name))
-
-
-def _others(node: Node) -> list[Taint]:
-    return without_taint(node.spec.taints, TO_BE_DELETED)
-
-
 TIMEOUT = "timeout"
 FAILED = "instance error"
 

@@ -50,7 +50,7 @@ class NodeRemovalResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NodeRemovalContext:
-    """What node removal uses."""
+    """The clients, options and recorders of node removal."""
 
     client: Client
     provider: Provider

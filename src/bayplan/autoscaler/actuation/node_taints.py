@@ -180,7 +180,7 @@ class TaintCleaner:
 
 
 def _tainted(cluster_view: ClusterView, key: str) -> list[Node]:
-    """The nodes of groups that have a taint of this key."""
+    """Return the nodes of groups that have a taint with this key."""
     tainted = (node for node in cluster_view.snapshot.cluster.nodes if node and node.spec.taints)
     return [node for node in tainted if has_taint(node, key) and node.name in cluster_view.group_of]
 
@@ -198,7 +198,7 @@ def _wrong_soft_taints(
 
 
 def _being_deleted(cluster_view: ClusterView) -> set[str]:
-    """What the cloud is deleting, by provider ID."""
+    """Return the provider IDs of the instances that the cloud is deleting."""
     return {
         one.provider_id
         for view in cluster_view.groups.values()

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActuationContext:
-    """What scale-up and cleanup use."""
+    """The clients, options and recorders of scale-up and cleanup."""
 
     provider: Provider
     registry: ClusterStateRegistry

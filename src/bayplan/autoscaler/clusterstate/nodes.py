@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bayplan.autoscaler.clusterstate.readiness import (
+    DRIVERS_REGISTERED,
     NodeReadiness,
     NodeState,
     ReadinessCriteria,
@@ -51,6 +52,8 @@ class NodeStates:
         """By group, a number that increases when the readiness of one of its nodes changes."""
         self.registrations = 0
         """A number that increases when a node is added or deleted."""
+        self._completed: dict[str, None] = {}
+        """Nodes whose drivers have just registered, which is not written down yet."""
 
     def on_event(self, event: ClusterEvent) -> None:
         """Update the state with an added, updated or deleted object."""
@@ -86,6 +89,17 @@ class NodeStates:
     def of_group(self, group: str) -> list[tuple[str, NodeState]]:
         """Return the nodes of a group, by name."""
         return [(name, self.members[name]) for name in sorted(self.by_group.get(group, ()))]
+
+    def newly_complete(self, most: int) -> list[Node]:
+        """Return nodes whose drivers have all registered, each once."""
+        names = list(self._completed)[:most]
+        for name in names:
+            del self._completed[name]
+        return [self.members[name].node for name in names if name in self.members]
+
+    def annotate_later(self, name: str) -> None:
+        """Return a node once more from `newly_complete`."""
+        self._completed[name] = None
 
     def _put_node(self, node: Node) -> None:
         known = self.members.get(node.name)
@@ -145,9 +159,20 @@ class NodeStates:
         now: datetime,
     ) -> None:
         before = member.readiness, member.missing
-        readiness_criteria = criteria_by_group.get(member.group, self._default_criteria)
-        update_readiness(member, self._csinode_of(name), readiness_criteria, self._options, now)
+        criteria = criteria_by_group.get(member.group, self._default_criteria)
+        was_complete = member.complete
+        update_readiness(member, self._csinode_of(name), criteria, self._options, now)
+        if member.group and member.complete and not was_complete and criteria.drivers:
+            self._note_complete(name, member, now)
         is_ready_now = member.readiness is NodeReadiness.READY
         (self._unsettled.discard if is_ready_now else self._unsettled.add)(name)
         if before != (member.readiness, member.missing):
             self.versions[member.group] += 1
+
+    def _note_complete(self, name: str, member: NodeState, now: datetime) -> None:
+        """Note that a young node has its drivers; of an older one they are never missing."""
+        young = timedelta(seconds=2 * self._options.csi_driver_startup_time)
+        since = member.ready_since
+        recorded = DRIVERS_REGISTERED in member.node.metadata.annotations
+        if not recorded and since is not None and now < since + young:
+            self._completed[name] = None

@@ -8,7 +8,7 @@ count before that. Gated pods never count: they may not be scheduled yet.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -88,6 +88,11 @@ class PendingPods:
     def of(self, state: PendingState) -> Mapping[str, Pod]:
         """Return the pods in that state, by key."""
         return self._pods[state]
+
+    def with_volumes(self) -> Iterator[Pod]:
+        """Yield the pods that a scheduler may place and that have volumes."""
+        for state in (PendingState.UNSCHEDULABLE, PendingState.UNPROCESSED):
+            yield from (pod for pod in self._pods[state].values() if pod.spec.volumes)
 
 
 @dataclass(frozen=True, slots=True)

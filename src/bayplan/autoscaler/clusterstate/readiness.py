@@ -3,20 +3,21 @@
 Conditions and taints are read as by Cluster Autoscaler. A node is also not ready while it has a
 startup taint, or has the label of GPU nodes and no GPU yet.
 
-A ready node is still upcoming until every CSI driver of its group's template has registered, with a
-limit where the template has one, and every driver that a label of the node names. After
+A ready node is still upcoming until every required CSI driver of its group has registered, with or
+without an attach limit, and every driver that a label of the node names. After
 csi-driver-startup-time its drivers are missing.
 
 Drivers can be missing only on a node that has never had them all: a driver may be restarted on a
-node that has run for months. Nor on one that had long been ready when it was first observed. Where
-no template has the drivers, those of the cluster are waited for until then, and are not missing
-afterwards.
+node that has run for months. That it had them is an annotation of the node, so that a restart of
+the autoscaler changes nothing. Nor are they missing on a node that had long been ready when it was
+first observed. Where no template has the drivers, those that pending pods use are waited for until
+then, and are not missing afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -103,6 +104,8 @@ DRIVER_LABEL = "cluster-autoscaler.kubernetes.io/csi-driver"
 """A label whose value is a driver that must register on the node."""
 DRIVER_PREFIX = "csi-driver.cluster-autoscaler.kubernetes.io/"
 """Prefix of labels whose keys name such drivers, where there are several."""
+DRIVERS_REGISTERED = "bayplan.io/csi-drivers-registered"
+"""Annotation of a node: when all its required drivers had registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +114,8 @@ class ReadinessCriteria:
 
     startup_time: float = 900.0
     """Seconds from their registration."""
-    drivers: Mapping[str, bool] = field(default_factory=dict)
-    """The required drivers, and whether each reports an attach limit."""
+    drivers: frozenset[str] = frozenset()
+    """The required drivers."""
     optional_drivers: frozenset[str] = frozenset()
     """Drivers that may register: they are waited for, and are never missing."""
     waits_for_drivers: bool = True
@@ -187,6 +190,8 @@ def update_readiness(
     if not criteria.waits_for_drivers:
         member.readiness = NodeReadiness.READY
         return
+    if DRIVERS_REGISTERED in node.metadata.annotations:
+        member.complete = True
     missing = () if member.complete else missing_drivers(node, csinode, criteria)
     timeout = timedelta(seconds=options.csi_driver_startup_time)
     if not _promised(node, criteria, missing) and now >= member.ready_since + timeout:
@@ -218,16 +223,9 @@ def missing_drivers(
 ) -> tuple[str, ...]:
     """Return the drivers that have not registered on a node, sorted by name."""
     drivers = csinode.spec.drivers if csinode is not None else ()
-    there = {one.name: one.allocatable is not None for one in drivers}
-    wanted = dict.fromkeys([*criteria.optional_drivers, *labelled_drivers(node)], False)
-    wanted |= criteria.drivers
-    return tuple(
-        sorted(
-            name
-            for name, counted in wanted.items()
-            if name not in there or (counted and not there[name])
-        )
-    )
+    there = {one.name for one in drivers}
+    wanted = criteria.drivers | criteria.optional_drivers | {*labelled_drivers(node)}
+    return tuple(sorted(wanted - there))
 
 
 def labelled_drivers(node: Node) -> list[str]:

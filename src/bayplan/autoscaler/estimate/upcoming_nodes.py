@@ -47,10 +47,9 @@ def is_feasible(snapshot: Snapshot, new_nodes: Sequence[NewNodes]) -> bool:
 
 
 def _placements(snapshot: Snapshot, new_nodes: Sequence[NewNodes]) -> Iterator[PodPlacement]:
-    """Yield pods and their nodes; each new node is added when first used, unused ones last."""
+    """Yield pods and their nodes in the order of planning; nodes are added when first used."""
     for new in new_nodes:
         yield from new.placed
-    for new in new_nodes:
         template = new.view.template
         if template is None:
             continue

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bayplan.autoscaler.plan import NoScaleUpInfo
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit import Refusal, Snapshot
-from bayplan.fit.batches import PodEquivalenceGroup, add_node, new_names
+from bayplan.fit.batches import NodeTemplate, PodEquivalenceGroup, add_node, new_names
 from bayplan.fit.explanation.cause import refusal_reason
 from bayplan.fit.explanation.trial import SnapshotTrial, details_of
 from bayplan.fit.plugins.plugin import Cause
@@ -24,6 +24,8 @@ from bayplan.kube.pods import Pod
 
 MAX_EXPLAINED = 2000
 """How many pairs of equivalence class and group are explained one by one."""
+MAX_TEMPLATES = 20
+"""On how many templates causes are computed in a cluster without nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,21 @@ PendingCause = tuple[Cause, str]
 
 
 def causes_before(
-    snapshot: Snapshot, groups: Iterable[PodEquivalenceGroup]
+    snapshot: Snapshot, groups: Iterable[PodEquivalenceGroup], templates: Sequence[NodeTemplate]
 ) -> dict[str, PendingCause]:
-    """Return the cause by pod before other pending pods are placed; pods that fit are left out."""
+    """Return the cause by pod before other pending pods are placed; pods that fit are left out.
+
+    In a cluster without nodes it is the cause on a new node of each template.
+    """
+    if len(snapshot.cluster.slots):
+        return _causes(snapshot, groups)
+    with snapshot.fork():
+        for template in templates[:MAX_TEMPLATES]:
+            add_node(snapshot, template, next(new_names(snapshot, template)))
+        return _causes(snapshot, groups)
+
+
+def _causes(snapshot: Snapshot, groups: Iterable[PodEquivalenceGroup]) -> dict[str, PendingCause]:
     refused = ((group, cause_of(snapshot, group.pods[0])) for group in groups)
     return {pod.key: cause for group, cause in refused if cause for pod in group.pods}
 

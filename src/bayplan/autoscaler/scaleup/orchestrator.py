@@ -7,6 +7,7 @@
 4. The chosen nodes count as upcoming, and the remaining pods are tried again, until none is left or
    no group helps. So the next loop does not scale up again for the same pods.
 5. For each pod that is left, the reasons are collected by group.
+6. With --enforce-node-group-min-size, groups below their minimum size get the nodes that they lack.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from bayplan.autoscaler.scaleup.explanation import (
     causes_before,
     explain_unschedulable,
 )
+from bayplan.autoscaler.scaleup.minimum_size import missing_to_minimum
 from bayplan.autoscaler.templates import NodeGroupView
 from bayplan.fit.batches import PodEquivalenceGroup, fill_all, group_pods, options
 from bayplan.fit.batches.fill import PodPlacement
@@ -73,6 +75,16 @@ def decide(
     cluster_view: ClusterView, expander: Expander, planned: PlannedPods = NO_PLANNED_PODS
 ) -> ScaleUpDecision:
     """Decide on a scale-up; the snapshot is left unchanged."""
+    found = _decide_for_pods(cluster_view, expander, planned)
+    if not cluster_view.options.enforce_node_group_min_size:
+        return found
+    more = missing_to_minimum(cluster_view, found.new_nodes)
+    return replace(found, new_nodes=(*found.new_nodes, *more))
+
+
+def _decide_for_pods(
+    cluster_view: ClusterView, expander: Expander, planned: PlannedPods
+) -> ScaleUpDecision:
     if not cluster_view.unschedulable_pods:
         return ScaleUpDecision()
     with cluster_view.snapshot.fork():
@@ -95,6 +107,8 @@ class _Orchestrator:
         self._existing = frozenset(cluster_view.snapshot.cluster.slots.by_name)
         self._fits: dict[str, str] = {}
         self._new_nodes: list[NewNodes] = []
+        self._unapplied: list[NewNodes] = []
+        """New nodes that are not in the snapshot, since they cannot affect the remaining pods."""
         self._considered: dict[str, ConsideredGroup] = {}
         self._unschedulable: list[PodEquivalenceGroup] = []
         self._causes: Counter[PendingCause] = Counter()
@@ -104,7 +118,9 @@ class _Orchestrator:
         self._note_fits(placed)
 
     def run(self, groups: list[PodEquivalenceGroup]) -> ScaleUpDecision:
-        self._before = causes_before(self._snapshot, groups)
+        views = (self._cluster_view.groups[name] for name in sorted(self._cluster_view.groups))
+        templates = [view.template for view in views if view.template is not None]
+        self._before = causes_before(self._snapshot, groups, templates)
         while groups:
             limits = scale_up_limits(self._cluster_view)
             self._note_skipped(limits)
@@ -128,7 +144,8 @@ class _Orchestrator:
         return self._before.get(pod.key) or cause_of(self._snapshot, pod) or OTHER
 
     def _fill_existing(self, groups: Sequence[PodEquivalenceGroup]) -> None:
-        self._note_fits(fill_all(self._snapshot, groups)[0])
+        """Note the pods that fit nodes without another scale-up, including the new nodes."""
+        self._fits.update({pod.key: node for pod, node in fill_all(self._snapshot, groups)[0]})
 
     def _choose(
         self, groups: Sequence[PodEquivalenceGroup], limits: ScaleUpLimits
@@ -191,6 +208,7 @@ class _Orchestrator:
             group.of([p for p in group.pods if p.key not in gone]) for group in groups
         )
         if left and self._are_full(added, groups):
+            self._unapplied += [replace(one, placed=()) for one in added]
             apply_new_nodes(
                 self._snapshot, [replace(one, nodes=0, pods=(), order=()) for one in added]
             )
@@ -221,6 +239,20 @@ class _Orchestrator:
             and not any(compares_nodes(group, frozenset()) for group in groups)
         )
 
+    def _causes_left(
+        self, left: Sequence[PodEquivalenceGroup]
+    ) -> list[tuple[PodEquivalenceGroup, PendingCause]]:
+        """Return the causes of pods that no scale-up helps, with all new nodes."""
+        causes = [(group, self._cause(group)) for group in left]
+        if not self._unapplied or not any(cause is Cause.NODES for _, (cause, _) in causes):
+            return causes
+        with self._snapshot.fork():
+            apply_new_nodes(self._snapshot, self._unapplied)
+            return [
+                (group, self._cause(group) if why[0] is Cause.NODES else why)
+                for group, why in causes
+            ]
+
     def _note_fits(self, placed: Iterable[PodPlacement]) -> None:
         """Note the pods that fit existing nodes; new nodes do not exist yet."""
         for pod, node in placed:
@@ -233,7 +265,7 @@ class _Orchestrator:
 
     def _decision(self, left: Sequence[PodEquivalenceGroup]) -> ScaleUpDecision:
         refused = scale_up_limits(self._cluster_view).skipped if left else {}
-        causes = [(group, self._cause(group)) for group in left]
+        causes = self._causes_left(left)
         explained = explain_unschedulable(
             self._snapshot, causes, self._cluster_view.groups, refused
         )

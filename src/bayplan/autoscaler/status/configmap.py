@@ -14,6 +14,7 @@ import yaml
 
 from bayplan.autoscaler.cloudstate.backoff import BackoffStatus
 from bayplan.autoscaler.clusterstate.registry import GroupState
+from bayplan.autoscaler.expected_drivers import DriverOutlier
 from bayplan.kube.gates import FeatureGates
 from bayplan.kube.times import timestamp
 from bayplan.nodegroups import CloudNodeGroup
@@ -36,6 +37,9 @@ class NodeGroupStatus:
     candidates: int = 0
     being_deleted: int = 0
     problems: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = ()
+    """The CSI drivers that its next node is expected to have."""
+    outliers: tuple[DriverOutlier, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -65,7 +66,8 @@ class Gauges:
         if self._has_changed("drivers", missing):
             metrics.drivers(missing)
         self._count_groups(status)
-        self._count_volumes(cloud)
+        self._count_outliers(status)
+        self._count_volumes(status)
 
     def _missing(self) -> list[tuple[str, str, str]]:
         node_states = self.node_states
@@ -105,14 +107,22 @@ class Gauges:
                 bool(one.backoff)
             )
 
-    def _count_volumes(self, cloud: CloudState) -> None:
+    def _count_outliers(self, status: ClusterStatus) -> None:
+        found = Counter((one.group.id, odd.driver) for one in status.groups for odd in one.outliers)
+        if self._has_changed("outliers", found):
+            self.metrics.outliers.clear()
+            for labels, count in found.items():
+                self.metrics.outliers.labels(*labels).set(count)
+
+    def _count_volumes(self, status: ClusterStatus) -> None:
         volumes = self.snapshot.cluster.attached_volumes
         found: dict[tuple[str, str, str], int] = {}
-        for gone in self._slots.keys() - cloud.groups.keys():
+        for gone in self._slots.keys() - {one.group.id for one in status.groups}:
             del self._slots[gone]
-        for name in cloud.groups:
+        for one in status.groups:
+            name = one.group.id
             slots = self._slots_of(name)
-            for driver in volumes.drivers():
+            for driver in sorted({*volumes.drivers(), *one.drivers}):
                 columns = volumes.columns(driver)
                 limits = columns.limit[slots]
                 counted = limits[limits < NO_LIMIT]

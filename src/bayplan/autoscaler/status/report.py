@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 MANAGER = "bayplan-autoscaler"
 WRITE_INTERVAL = timedelta(minutes=1)
 """How often an unchanged status is written."""
+MAX_OUTLIERS = 10
+"""How many nodes of a group are reported because their drivers differ."""
 
 
 @dataclass(slots=True)
@@ -57,6 +59,14 @@ class StatusReport:
             problems = template.problems if template is not None else (error,) if error else ()
             for text in problems:
                 self.recorder.about_all(events.misdeclared(name, text))
+        self._outliers()
+
+    def _outliers(self) -> None:
+        members = self.builder.node_states.members
+        for view in self.builder.views.values():
+            for one in view.outliers[:MAX_OUTLIERS]:
+                if (member := members.get(one.node)) is not None:
+                    self.recorder.about(member.node, events.driver_outlier(str(one)))
 
     async def write(self, cloud: CloudState, plan: AutoscalerPlan, now: datetime) -> None:
         """Report the status."""
@@ -106,6 +116,8 @@ class StatusReport:
                 candidates=plan.candidates.get(name, 0),
                 being_deleted=deleting[name],
                 problems=(*builder.problems(name), *problems.get(name, ())),
+                drivers=builder.drivers(name),
+                outliers=builder.outliers(name),
             )
             for name, info in sorted(cloud.groups.items())
         )

@@ -77,8 +77,8 @@ DIFFER = CheckKind(
     "LimitsDiffer",
     Severity.INFO,
     "nodes of one instance type have different attach limits of one driver",
-    "The autoscaler plans with one node of a group: if that has the higher limit, the first"
-    " scale-up adds too few nodes.",
+    "The autoscaler plans new nodes with the declared limit, or with that of most nodes: if new"
+    " nodes have a lower one, the first scale-up adds too few.",
     "On some machines network interfaces use attach slots. If not on these, restart the driver's"
     " node plugin on the nodes that differ.",
     (Node, CSINode),

@@ -51,6 +51,7 @@ def show(blocks: Iterable[RenderableType]) -> None:
         for block in blocks:
             console.print(block)
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    sys.stdout.flush()  # daemons go on, and what they print is waited for
 
 
 def is_read_by_people() -> bool:

@@ -54,9 +54,14 @@ class NodeTemplate:
 
     @property
     def own_labels(self) -> frozenset[str]:
-        """The labels that hold the node's name, and so differ between new nodes."""
-        labels = self.node.metadata.labels
-        return frozenset({HOSTNAME, *(k for k, v in labels.items() if v == self.node.name)})
+        """The labels that hold the node's name, and so differ between new nodes.
+
+        Beside the hostname these are topology keys of CSI drivers, for storage of one node.
+        """
+        labels, name = self.node.metadata.labels, self.node.name
+        drivers = self.csinode.spec.drivers if self.csinode is not None else ()
+        keys = (key for driver in drivers for key in driver.topology_keys)
+        return frozenset({HOSTNAME, *(key for key in keys if labels.get(key) == name)})
 
     def objects(self, name: str, *, with_csinode: bool = True) -> Iterator[KubeObject]:
         """Yield a new node of this name, its CSINode and its daemon pods."""

@@ -44,7 +44,7 @@ class AttachRequirement:
     opts_in: bool | None
     """CSIDriver.spec.preventPodSchedulingIfMissing; None if it is unset."""
     shared: str = ""
-    """The volume's handle, if pods somewhere use it already."""
+    """The volume's handle, if pods somewhere use it already, or it is attached somewhere."""
 
     def needs_driver(self, rules: VolumeRules) -> bool:
         """Whether a node that does not report the driver is refused: by rule and the driver's own

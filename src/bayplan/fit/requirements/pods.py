@@ -172,11 +172,11 @@ class RequirementsCache:
         return facts, ready
 
     def _is_used(self, one: VolumeIdentity) -> bool:
-        """Whether pods on any node use a volume."""
-        users = self._cluster.attached_volumes.users
-        if users(VolumeId(one.driver, one.handle)):
+        """Whether pods on any node use a volume, or it is attached to one."""
+        is_held = self._cluster.attached_volumes.is_held
+        if is_held(VolumeId(one.driver, one.handle)):
             return True
-        return one.plugin is not None and bool(users(VolumeId(one.plugin.name, one.handle)))
+        return one.plugin is not None and is_held(VolumeId(one.plugin.name, one.handle))
 
     def _is_taken(self, claim: str, pod: Pod) -> bool:
         """Whether another pod that is placed uses a claim."""

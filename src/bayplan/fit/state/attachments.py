@@ -105,6 +105,7 @@ class AttachedVolumes:
         self._other_limits: dict[tuple[str, VolumeRules], IntArray] = {}
         self._users: dict[VolumeId, dict[int, int]] = {}
         self._attached: dict[int, dict[VolumeId, int]] = defaultdict(dict)
+        self._attached_on: dict[VolumeId, set[int]] = {}
 
     def grow(self, capacity: int) -> None:
         """Follow the slots."""
@@ -168,14 +169,25 @@ class AttachedVolumes:
         after = before + sign
         if after:
             attached[volume] = after
+            self._attached_on.setdefault(volume, set()).add(slot)
         else:
             del attached[volume]
+            self._attached_on[volume].discard(slot)
+            if not self._attached_on[volume]:
+                del self._attached_on[volume]
         if (before == 0 or after == 0) and slot not in self._users.get(volume, ()):
             self.columns(volume.driver).used[slot] += sign
 
-    def users(self, volume: VolumeId) -> dict[int, int]:
-        """The slots with pods that use a volume."""
-        return self._users.get(volume, {})
+    def holders(self, volume: VolumeId, rules: VolumeRules) -> list[int]:
+        """Return the slots on which a volume takes an attach slot that one more pod can use."""
+        users = self._users.get(volume, {})
+        if not rules.attached_once or volume not in self._attached_on:
+            return list(users)
+        return [*users, *self._attached_on[volume]]
+
+    def is_held(self, volume: VolumeId) -> bool:
+        """Whether pods on any node use a volume, or it is attached to one."""
+        return volume in self._users or volume in self._attached_on
 
     def attached(self, slot: int) -> tuple[VolumeId, ...]:
         """The volumes that VolumeAttachments hold on a slot's node."""

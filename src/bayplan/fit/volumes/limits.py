@@ -94,16 +94,15 @@ def _from_csinode(driver: str, csinode: CSINode | None) -> Limit | None:
 def _from_allocatable(driver: str, node: Node, rules: VolumeRules) -> Limit | None:
     if not rules.published_limits:
         return None
-    unreadable: Limit | None = None
-    for key in limit_keys(driver):
-        written = node.status.allocatable.get(key)
-        if written is None:
-            continue
-        count = parse_attach_limit(written)
-        if count is not None:
-            return Limit(count, LimitSource.ALLOCATABLE, key)
-        unreadable = unreadable or Limit(0, LimitSource.UNREADABLE, key)
-    return unreadable
+    published = node.status.allocatable
+    written = {
+        key: parse_attach_limit(published[key]) for key in limit_keys(driver) if key in published
+    }
+    counts = [(count, key) for key, count in written.items() if count is not None]
+    if counts:
+        count, key = min(counts, key=lambda one: one[0])
+        return Limit(count, LimitSource.ALLOCATABLE, key)
+    return next((Limit(0, LimitSource.UNREADABLE, key) for key in written), None)
 
 
 @lru_cache(1024)

@@ -6,9 +6,18 @@ Nothing in it depends on the time or the machine, so that the same inputs give t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from bayplan.lab.measurement.old_names import (
+    OLD_EVENT_FIELD,
+    OLD_EVENTS,
+    OLD_FIGURES,
+    OLD_SERIES,
+    use_new_names,
+    with_old_names,
+)
 from bayplan.lab.measurement.series import WITHIN, Grid, RunMeasurements, ScalingEvent
 from bayplan.lab.simulation.comparison import (
     Band,
@@ -182,11 +191,22 @@ def _run(run: RunSpec, measured: RunMeasurements) -> RunReport:
 
 
 def as_json(report: SimulationReport) -> bytes:
-    """Encode a report as JSON."""
-    data = msgspec.json.encode(report, order="deterministic")
+    """Encode a report as JSON, with the deprecated names beside the new ones."""
+    document: dict[str, Any] = msgspec.to_builtins(report, order="deterministic")
+    for one in document["variants"]:
+        for field in ("figures", "differences"):
+            one[field] = dict(sorted(with_old_names(one[field], OLD_FIGURES).items()))
+        one["series"] = dict(sorted(with_old_names(one["series"], OLD_SERIES).items()))
+    for run in document["runs"]:
+        for event in run["events"]:
+            if event["what"] in OLD_EVENTS:
+                event[OLD_EVENT_FIELD] = OLD_EVENTS[event["what"]]
+    data = msgspec.json.encode(document)
     return msgspec.json.format(data, indent=0) + b"\n"
 
 
 def read_report(data: bytes) -> SimulationReport:
-    """Decode a report from JSON; raise msgspec.DecodeError if it is not one."""
-    return msgspec.json.decode(data, type=SimulationReport)
+    """Decode a report, also one with old names; raise msgspec.DecodeError if it is none."""
+    document = msgspec.json.decode(data)
+    use_new_names(document)
+    return msgspec.convert(document, SimulationReport)

@@ -4,7 +4,9 @@
 |---|---|
 | series.csv | variant, seed, time, series, value: the mean over the step that ends at that second |
 | summary.csv | variant, seed, figure, value: empty if the run was too short |
-| events.csv | variant, seed, time, what, group, count, why |
+| events.csv | variant, seed, time, what, group, count, why, deprecatedWhat |
+
+Renamed series and figures have rows for both names; `deprecatedWhat` is the old value of `what`.
 """
 
 from __future__ import annotations
@@ -16,6 +18,13 @@ from pathlib import Path
 
 from bayplan.lab.measurement import Grid, RunMeasurements
 from bayplan.lab.measurement.meter import FIGURES, FigureInfo
+from bayplan.lab.measurement.old_names import (
+    OLD_EVENT_FIELD,
+    OLD_EVENTS,
+    OLD_FIGURES,
+    OLD_SERIES,
+    with_old_names,
+)
 from bayplan.lab.report.data import RunReport, SimulationReport, VariantReport
 from bayplan.lab.report.plots import UNKNOWN, duration, number, signed
 from bayplan.lab.simulation.comparison import FigureDifference, FigureSpread
@@ -155,7 +164,7 @@ def write_csv(folder: Path, results: MeasuredRuns) -> None:
     head = ("variant", "seed")
     _write(folder / "series.csv", (*head, "time", "series", "value"), _series(results))
     _write(folder / "summary.csv", (*head, "figure", "value"), _figures(results))
-    columns = (*head, "time", "what", "group", "count", "why")
+    columns = (*head, "time", "what", "group", "count", "why", OLD_EVENT_FIELD)
     _write(folder / "events.csv", columns, _event_rows(results))
 
 
@@ -169,7 +178,7 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]])
 def _series(results: MeasuredRuns) -> Iterator[Sequence[object]]:
     for run, measured in results:
         step = Grid.over(run.seconds, run.points).step
-        for name, values in measured.series.items():
+        for name, values in with_old_names(measured.series, OLD_SERIES).items():
             for index, value in enumerate(values):
                 time = round((index + 1) * step, 3)
                 yield _text(run.variant.name), run.seed, time, _text(name), value
@@ -177,7 +186,7 @@ def _series(results: MeasuredRuns) -> Iterator[Sequence[object]]:
 
 def _figures(results: MeasuredRuns) -> Iterator[Sequence[object]]:
     for run, measured in results:
-        for name, value in measured.figures.items():
+        for name, value in with_old_names(measured.figures, OLD_FIGURES).items():
             cell = "" if value is None else value
             yield _text(run.variant.name), run.seed, name, cell
 
@@ -191,6 +200,7 @@ def _event_rows(results: MeasuredRuns) -> Iterator[Sequence[object]]:
                 _text(event.group),
                 event.count,
                 _text(event.reason),
+                OLD_EVENTS.get(event.what, event.what),
             )
             yield _text(run.variant.name), run.seed, *cells
 

@@ -23,6 +23,7 @@ import yaml
 from bayplan.base.suggestions import no_such
 from bayplan.base.yaml_values import YamlError, build
 from bayplan.lab.measurement import RunMeasurements
+from bayplan.lab.measurement.old_names import use_new_names
 
 FORMAT = 1
 
@@ -97,7 +98,6 @@ def result_key(run: RunSpec, version: str) -> str:
 
 
 encode = msgspec.json.Encoder(order="deterministic").encode
-_decoder = msgspec.json.Decoder(RunMeasurements)
 
 
 class RunResults:
@@ -127,8 +127,10 @@ class RunResults:
 
 
 def decode(data: bytes) -> RunMeasurements:
-    """Decode a stored result; raise msgspec.DecodeError if it is none."""
-    return _decoder.decode(data)
+    """Decode a stored result, also one with old names; raise msgspec.DecodeError if it is none."""
+    document = msgspec.json.decode(data)
+    use_new_names(document)
+    return msgspec.convert(document, RunMeasurements)
 
 
 _STEP = re.compile(r"(?:^|\.)([A-Za-z_][\w-]*)|\[([^\[\]]+)\]")

@@ -19,13 +19,13 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from bayplan.kube.attachlimits import MIN_LIMIT, NITRO_SLOTS
+from bayplan.kube.attachtables import read_table
 from bayplan.kube.volumes import InTreeSources
 from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins.base import (
     ComputedLimit,
     LimitPluginOptions,
     configured_limit,
-    read_table,
     require_cloud,
     type_text,
     without_reserved,

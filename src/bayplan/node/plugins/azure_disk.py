@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
-import msgspec
-
+from bayplan.kube.attachtables import data_disks
 from bayplan.kube.volumes import InTreeSources
 from bayplan.node.instance import NodeInstance
 from bayplan.node.plugins.base import (
     ComputedLimit,
     LimitPluginOptions,
     configured_limit,
-    read_table,
     require_cloud,
     type_text,
     without_reserved,
 )
-
-
-class _Table(msgspec.Struct):
-    rows: dict[str, int]
-    """By VM size in lower case: Azure's names are case-insensitive."""
-    otherwise: int
 
 
 class AzureDiskLimits:
@@ -47,14 +38,8 @@ class AzureDiskLimits:
         }
 
 
-@cache
-def table() -> _Table:
-    """Return the table of VM sizes."""
-    return read_table("azure-disk", _Table)
-
-
 def _found(instance: NodeInstance, options: LimitPluginOptions) -> ComputedLimit:
-    known = table()
+    known = data_disks()
     disks = known.rows.get(instance.instance_type.lower())
     count = known.otherwise if disks is None else disks
     left, kept = without_reserved(count, options)

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
-from typing import Protocol, TypeVar
-
-import msgspec
+from typing import Protocol
 
 from bayplan.kube.attachtables import CustomLimits
 from bayplan.kube.resources import csi_attach_limit_key
 from bayplan.kube.volumes import InTreeSources
 from bayplan.node.instance import NodeInstance
 
-T = TypeVar("T")
 _CSI = "csi-"
 
 
@@ -111,9 +107,3 @@ def key_of(prefix: str, end: str) -> str:
     if end.startswith(_CSI):
         return csi_attach_limit_key(end.removeprefix(_CSI), prefix)
     return prefix + end
-
-
-def read_table(name: str, shape: type[T]) -> T:
-    """Read a table of limits."""
-    text = resources.files("bayplan.node").joinpath("data", f"{name}.json").read_bytes()
-    return msgspec.json.decode(text, type=shape)

@@ -1,4 +1,4 @@
-"""What is done in a cycle, in Volcano's words; each action is a function over a session."""
+"""The actions of a cycle, with Volcano's names; each is a function over a session."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class _FailedGroups:
             self._failed.add(signature)
 
     def _equivalence_class(self, group: Group) -> Hashable:
-        """What groups have in common for which the same victims are found, or none."""
+        """Return the equivalence class of a group: equivalent groups get the same victims."""
         pods = in_need(self._session, group)
         equivalence_class = self._session.placement.equivalence_class
         alike = tuple((equivalence_class(one), one.priority, one.never_preempts) for one in pods)

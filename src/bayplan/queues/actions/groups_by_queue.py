@@ -33,12 +33,12 @@ class GroupsByQueue:
         heappush(self._heaps.setdefault(group.queue, []), group_key(group))
 
     def pop(self, queue: str) -> Group | None:
-        """The next group of a queue; None if none is left."""
+        """Remove and return the next group of a queue; None if there is none."""
         heap = self._heaps[queue]
         return self._groups[heappop(heap)[-1]] if heap else None
 
     def next(self) -> Group | None:
-        """The next group of the queue whose turn it is; None if none is left."""
+        """Return the next group of the queue whose turn it is; None if there is none."""
         while (queue := self.queues.first()) is not None:
             group = self.pop(queue)
             if group is not None:

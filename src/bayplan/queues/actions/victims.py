@@ -37,7 +37,7 @@ def in_order(session: Session, victims: Iterable[Member], queue: str) -> list[Me
 
 
 def preemptable(session: Session, preemptor: Member, node: str, *, own: bool) -> list[Member]:
-    """The pods on a node that may leave for another of their queue, or (`own`) of their group."""
+    """Return the possible victims on a node for a pod of their queue, or (`own`) group."""
     group = session.group_of(preemptor)
     found = [
         one
@@ -61,7 +61,7 @@ def _yields(
 
 
 def has_lesser_pods(session: Session, preemptor: Member, *, own: bool) -> bool:
-    """Whether pods may leave for another of their queue, or (`own`) of their group."""
+    """Whether there are pods of lower priority in the queue, or (`own`) in the group."""
     group = session.group_of(preemptor)
     if own:
         there = group.of_status(TaskStatus.BOUND, TaskStatus.RUNNING)
@@ -77,8 +77,9 @@ def _matters_less(other: Group, group: Group) -> bool:
 
 
 def reclaimable(session: Session, reclaimer: Member, node: str) -> list[Member] | None:
-    """The pods on a node that may leave for one of another queue, since their queues have too much
-    with them; None if there are none of other queues that take back.
+    """Return the possible victims on a node in other queues that have more than they deserve.
+
+    None if the node has no pods of other, reclaimable queues.
     """
     others = _others_on(session, reclaimer, node)
     if not others:
@@ -89,7 +90,7 @@ def reclaimable(session: Session, reclaimer: Member, node: str) -> list[Member] 
 
 
 def _others_on(session: Session, reclaimer: Member, node: str) -> list[Member]:
-    """The pods of other queues on a node that might leave for a pod of this one."""
+    """Return the preemptable pods of other, reclaimable queues on a node."""
     queue = session.group_of(reclaimer).queue
     nodes = session.ledger.tree.nodes
     found = []
@@ -104,7 +105,7 @@ def _others_on(session: Session, reclaimer: Member, node: str) -> list[Member]:
 
 
 class _Surplus:
-    """What queues have beyond what they deserve, less the victims chosen so far."""
+    """The amounts of queues beyond what they deserve, without the victims chosen so far."""
 
     def __init__(self, session: Session, reclaimer: Member) -> None:
         self._session = session
@@ -112,7 +113,7 @@ class _Surplus:
         self._left: dict[str, Resources] = {}
 
     def of(self, victims: Iterable[Member]) -> set[str]:
-        """The keys of those that may leave."""
+        """Return the keys of the pods whose queues keep what they deserve without them."""
         accounts, found = self._session.accounts, set()
         for member in victims:
             queue = self._session.group_of(member).queue

@@ -13,7 +13,7 @@ class CapacityPolicy(QueuePolicy):
     name = "capacity"
 
     def share(self, deserved: Resources, allocated: Resources) -> float:
-        """The largest part that it has of what it deserves; 1 if it deserves nothing."""
+        """Return the largest ratio of allocated to deserved; 1 if nothing is deserved."""
         return 1 if deserved.is_nothing else super().share(deserved, allocated)
 
     def comes_last(self, deserved: Resources) -> bool:

@@ -1,4 +1,4 @@
-"""What a queue policy decides: what queues deserve, who comes first, and what may be taken back.
+"""The interface of queue policies: what queues deserve, their order, and what is reclaimable.
 
 Quotas, usage and gangs are the same under all policies. A policy is one object of a class in a file
 of its own, and an entry in `bayplan.queues.policies.POLICIES`.
@@ -17,7 +17,7 @@ from bayplan.queues.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class QueueDemand:
-    """What a queue wants, and between which bounds."""
+    """The request of a queue, with its weight and bounds."""
 
     weight: int
     request: Resources
@@ -26,7 +26,7 @@ class QueueDemand:
 
 
 class QueuePolicy(ABC):
-    """What queues deserve, and what follows from it."""
+    """A queue policy: what queues deserve, and the decisions that depend on it."""
 
     name: ClassVar[str]
     shares_nodes: ClassVar[bool] = False
@@ -37,12 +37,12 @@ class QueuePolicy(ABC):
     def deserved(
         self, demands: Mapping[str, QueueDemand], total: Resources
     ) -> Mapping[str, Resources]:
-        """What queues deserve of the nodes that there are, by name, where they are shared."""
+        """Return what each queue deserves of the total, if the policy shares nodes."""
         del demands, total
         return {}
 
     def share(self, deserved: Resources, allocated: Resources) -> float:
-        """How much of what it deserves a queue has; queues with less come first."""
+        """Return the largest ratio of allocated to deserved; lower shares are served first."""
         return max((allocated[name] / deserved[name] for name in deserved.significant), default=0)
 
     @abstractmethod
@@ -51,7 +51,7 @@ class QueuePolicy(ABC):
 
     @abstractmethod
     def beyond_share(self, deserved: Resources, used: Resources, request: Resources) -> list[str]:
-        """The resources of which a queue would have more than its share of the nodes."""
+        """Return the resources of which a queue would have more than its share."""
 
     @abstractmethod
     def may_reclaim(self, quota: Quota, used: Resources, request: Resources) -> bool:

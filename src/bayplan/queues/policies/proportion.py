@@ -36,16 +36,16 @@ class ProportionPolicy(QueuePolicy):
     def deserved(
         self, demands: Mapping[str, QueueDemand], total: Resources
     ) -> Mapping[str, Resources]:
-        """What each queue deserves of a total."""
+        """Return what each queue deserves of a total."""
         return deserved_by_weight(demands, total)
 
     def comes_last(self, deserved: Resources) -> bool:
-        """No queue does."""
+        """Return False: no queue comes last under this policy."""
         del deserved
         return False
 
     def beyond_share(self, deserved: Resources, used: Resources, request: Resources) -> list[str]:
-        """The resources asked for of which the queue would have more than it deserves."""
+        """Return the requested resources of which the queue would have more than it deserves."""
         return (request + used).over(deserved, request.nonzero)
 
     def may_reclaim(self, quota: Quota, used: Resources, request: Resources) -> bool:
@@ -63,7 +63,7 @@ class ProportionPolicy(QueuePolicy):
 def deserved_by_weight(
     demands: Mapping[str, QueueDemand], total: Resources
 ) -> dict[str, Resources]:
-    """What each queue deserves of a total."""
+    """Return what each queue deserves of a total."""
     names = sorted({*total, *(n for c in demands.values() for n in (*c.request, *c.guarantee))})
     poured = _Pouring(list(demands.values()), total, names).pour()
     return {
@@ -88,7 +88,7 @@ class _Pouring:
         """The columns of which something must be left for another turn."""
 
     def pour(self) -> Floats:
-        """What every queue has in the end."""
+        """Return the amounts of each queue."""
         deserved = np.zeros_like(self._request)
         wanting = np.arange(len(deserved))
         for _ in range(_MOST_TURNS):

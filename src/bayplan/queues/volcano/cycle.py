@@ -71,7 +71,7 @@ class VolcanoEvictionPlanner(EvictionPlanner):
         return False
 
     def candidates(self, member: Member) -> Iterator[tuple[str, list[Member]]]:
-        """The nodes that would take a pod if these left, none or some."""
+        """Return the nodes that a pod would fit without their victims; a node may need none."""
         return self.nodes_with_victims(member)
 
 
@@ -107,7 +107,7 @@ def _is_overused(session: Session, queue: str) -> bool:
 
 
 def _waiting(session: Session) -> Iterator[tuple[Group, list[Member]]]:
-    """The groups that can be placed, with their pods that wait, the last one first."""
+    """Return the groups that can be placed with their pending pods, in reverse order."""
     may_go = {Gate.NONE, *session.removable_gates}
     for group in session.groups():
         if group.is_pending or not group.count(TaskStatus.PENDING):

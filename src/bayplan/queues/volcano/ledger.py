@@ -110,7 +110,7 @@ class VolcanoGroup(Group):
 
     @property
     def light_roles(self) -> Counter[str]:
-        """By task the pods without a node that request nothing: they count as placed."""
+        """Return by task the number of best-effort pods without a node: they count as placed."""
         pending = self.of_status(TaskStatus.PENDING)
         return Counter(one.role for one in pending if one.is_best_effort)
 

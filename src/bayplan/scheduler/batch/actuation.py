@@ -1,4 +1,4 @@
-"""What follows a turn: quota is reserved for pods, gates are removed, nodes are tried.
+"""Carries out a scheduling turn: reserve quota for pods, remove gates, try nodes.
 
 Pods that fit are bound. Pods that do not are Unschedulable; if they asked for the gate, their quota
 stays reserved until it times out, else it is released at once. A gang is placed whole, or not at

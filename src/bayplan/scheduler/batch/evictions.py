@@ -33,7 +33,7 @@ at most for pods whose gates are being removed.
 
 @dataclass(frozen=True, slots=True)
 class _Promise:
-    """What a group was promised: the pods evicted for it, and the nodes kept for it."""
+    """The pods that are evicted for a group, and the nodes that are reserved for it."""
 
     victims: dict[str, str]
     """Their uids by key."""

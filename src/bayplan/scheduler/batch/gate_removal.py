@@ -41,14 +41,14 @@ class Ungated(Enum):
 
 
 class GateWrites(Protocol):
-    """Where removals go."""
+    """The writes that gate removal needs."""
 
     async def ungate(self, pod: Pod) -> None:
         """Remove our gate from a pod that is as it was read."""
         ...
 
     async def read(self, pod: Pod) -> Pod | None:
-        """The pod as the server has it now; None if it is gone, or another of its name."""
+        """Read the pod from the server; None if it was deleted or replaced."""
         ...
 
 
@@ -90,7 +90,7 @@ class GateRemoval:
             self._put(uid, self._clock.monotonic())
 
     def drop(self, uid: str) -> None:
-        """The pod is gone, or has lost its gate: there is nothing to do any more."""
+        """Cancel the removal: the pod was deleted, or has no gate any more."""
         if self._open.pop(uid, None) is not None:
             self._settle()
 
@@ -118,7 +118,7 @@ class GateRemoval:
                 self._settle()
 
     def _next(self) -> str | None:
-        """A removal whose time has come."""
+        """Return a removal that is due."""
         now = self._clock.monotonic()
         while self._due and self._due[0][0] <= now:
             uid = heapq.heappop(self._due)[2]

@@ -30,7 +30,7 @@ class LivePlacement(SnapshotPlacement):
         """Whether one pod is tried: its refusal holds for the next of its signature."""
 
     def pod_of(self, member: Member) -> Pod:
-        """A pod as it is to be tried."""
+        """Return the pod as it will be scheduled."""
         entry = self._context.queue.get(member.pod.metadata.uid)
         return member.pod if entry is None else entry.pod
 

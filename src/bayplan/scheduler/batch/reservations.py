@@ -30,7 +30,7 @@ class Due:
 
 @dataclass(slots=True)
 class _Time:
-    """What is known of one group."""
+    """The reservation state of one group."""
 
     until: float | None = None
     """When its reservation ends; None if it has none."""
@@ -76,7 +76,7 @@ class Reservations:
         heapq.heappush(self._due, (now + AGAIN, group))
 
     def due(self, now: float) -> list[Due]:
-        """The groups whose time or whose rest is over."""
+        """Return the groups whose reservation timeout or backoff is over."""
         over = []
         while self._due and self._due[0][0] <= now:
             moment, group = heapq.heappop(self._due)
@@ -91,7 +91,7 @@ class Reservations:
         return over
 
     def next_due(self) -> float | None:
-        """When a time or a rest is over; None if never."""
+        """Return when the next timeout or backoff is over; None if there is none."""
         return self._due[0][0] if self._due else None
 
     def rest(self, group: str, now: float) -> None:

@@ -1,4 +1,4 @@
-"""From a KubeSchedulerConfiguration to settings.
+"""Converts a KubeSchedulerConfiguration to settings.
 
 kube-scheduler's defaults hold, but for these: without a file there is one profile named `bayplan`;
 the lease is `kube-scheduler` only where pods of `default-scheduler` are served, since then the real

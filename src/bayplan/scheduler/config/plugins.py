@@ -71,7 +71,7 @@ class Chosen:
 
 
 def choose(plugins: Plugins | None, field: str) -> Chosen:
-    """The plugins that a profile's choices leave on; FieldProblem if they make no sense."""
+    """Return the enabled plugins of a profile; FieldProblem if its choices are invalid."""
     choices = plugins or Plugins()
     for point in Plugins.__struct_fields__:
         _check_names(point, getattr(choices, point), f"{field}.{_camel(point)}")
@@ -114,7 +114,7 @@ def _check_names(point: str, choice: PluginChoice, field: str) -> None:
 
 
 def _multi_point(choice: PluginChoice) -> dict[str, int]:
-    """What stands at all points, with weights (0 is unset): the defaults kept, and what is new."""
+    """Return the multiPoint plugins with weights (0 is unset): kept defaults, then new ones."""
     own = {plugin.name: plugin.weight or 0 for plugin in choice.enabled}
     off = _names(choice.disabled)
     kept: Iterable[str] = () if _ALL in off else (name for name in _DEFAULTS if name not in off)
@@ -123,7 +123,7 @@ def _multi_point(choice: PluginChoice) -> dict[str, int]:
 
 
 def _at(point: str, spread: Mapping[str, int], choices: Plugins) -> dict[str, int]:
-    """The plugins at one point, with weights."""
+    """Return the plugins of one extension point, with weights."""
     choice: PluginChoice = getattr(choices, point)
     off = _names(choice.disabled)
     own = {plugin.name: plugin.weight or 0 for plugin in choice.enabled}

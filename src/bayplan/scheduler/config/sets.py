@@ -10,7 +10,7 @@ from bayplan.scheduler.config.settings import SchedulerProfile, SchedulerSetting
 
 
 def rules(settings: SchedulerSettings, profile: Profile | None = None) -> Profile:
-    """The rules of a snapshot that serves these schedulers; the rest is as the profile has it.
+    """Return the profile of a snapshot for these schedulers, based on another profile.
 
     Whatever is asked about a pod (where it goes, why not, whom it may push out, what may help it)
     is then answered by the plugins of the scheduler that it names.
@@ -20,7 +20,7 @@ def rules(settings: SchedulerSettings, profile: Profile | None = None) -> Profil
 
 
 def plugin_set(profile: SchedulerProfile) -> PluginSet:
-    """What pods of one scheduler are filtered and scored by."""
+    """Return the plugin set of one scheduler profile."""
     # In the model's order, so that equal sets are one.
     scores = tuple((name, profile.scores[name]) for name, _ in SCORES if name in profile.scores)
     return PluginSet(

@@ -1,4 +1,4 @@
-"""What came of the configuration: values that the scheduler goes by, all sound."""
+"""The validated settings of the scheduler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_SCHEDULER = "default-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class SchedulerProfile:
-    """One scheduler by its name: what it filters and scores by."""
+    """A scheduler name with its filters and scores."""
 
     name: str
     filters: frozenset[str]
@@ -30,7 +30,7 @@ class SchedulerProfile:
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long a pod that was refused rests, at first and at most, in seconds."""
+    """The initial and maximum backoff of refused pods, in seconds."""
 
     initial: float = 1.0
     most: float = 10.0
@@ -38,7 +38,7 @@ class Backoff:
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """How queues are served."""
+    """The settings of queues."""
 
     policy: QueuePolicyName = "capacity"
     reservation_timeout: float = 600.0
@@ -61,5 +61,5 @@ class SchedulerSettings:
     """What was asked for and makes no difference here."""
 
     def profile(self, scheduler_name: str) -> SchedulerProfile | None:
-        """The profile that serves pods of this scheduler's name."""
+        """Return the profile for pods of this scheduler name."""
         return next((one for one in self.profiles if one.name == scheduler_name), None)

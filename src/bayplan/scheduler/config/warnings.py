@@ -13,7 +13,7 @@ _JSON = "application/json"
 
 
 def warnings(config: wire.Configuration, profiles: Sequence[SchedulerProfile]) -> Iterator[str]:
-    """Each with its field."""
+    """Return the warnings about a configuration, each with its field."""
     check_percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore")
     everyone = [config.percentage_of_nodes_to_score]
     everyone += [profile.percentage_of_nodes_to_score for profile in config.profiles]

@@ -23,7 +23,7 @@ class Plugin(Strict):
 
 
 class PluginChoice(Strict):
-    """What is switched on and off at one extension point; `*` stands for all defaults."""
+    """The enabled and disabled plugins of one extension point; `*` is all defaults."""
 
     enabled: list[Plugin] = []
     """Switched on, in this order."""
@@ -60,7 +60,7 @@ class PluginConfig(Strict):
 
 
 class KubeSchedulerProfile(Strict):
-    """One scheduler among those that the process plays."""
+    """One profile: a scheduler name with its plugins."""
 
     scheduler_name: str | None = None
     """Whose pods are served: default-scheduler."""
@@ -73,16 +73,16 @@ class KubeSchedulerProfile(Strict):
 
 
 class LeaderElection(Strict):
-    """How replicas agree on who acts."""
+    """The settings of leader election."""
 
     leader_elect: bool | None = None
-    """Whether replicas elect one who acts: true."""
+    """Whether replicas elect a leader: true."""
     lease_duration: str = ""
     """How long others wait after the last renewal that they saw: 15s."""
     renew_deadline: str = ""
     """How long the leader tries to renew before it gives up: 10s."""
     retry_period: str = ""
-    """How long everybody waits between two tries: 2s."""
+    """The time between two attempts to take or renew the lease: 2s."""
     resource_lock: str = ""
     """Only leases."""
     resource_name: str = ""
@@ -92,14 +92,14 @@ class LeaderElection(Strict):
 
 
 class ClientConnection(Strict):
-    """How to talk to the API server."""
+    """The settings of connections to the API server."""
 
     kubeconfig: str = ""
     """The kubeconfig, unless --kubeconfig names another."""
     accept_content_types: str = ""
-    """Only JSON is spoken."""
+    """Has no effect: only JSON is used."""
     content_type: str = ""
-    """Only JSON is spoken."""
+    """Has no effect: only JSON is used."""
     qps: float = 0.0
     """Requests a second; negative is no bound, unset 5,000."""
     burst: Int32 = 0

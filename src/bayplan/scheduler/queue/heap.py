@@ -33,11 +33,11 @@ class Heap:
             heapq.heapify(self._items)
 
     def left(self) -> None:
-        """One of the entries has moved on."""
+        """Note that an entry has left the heap."""
         self._size -= 1
 
     def first(self) -> QueuedPod | None:
-        """The entry with the smallest key."""
+        """Return the entry with the smallest key."""
         while self._items:
             if self._is_here(self._items[0]):
                 return self._items[0][3]

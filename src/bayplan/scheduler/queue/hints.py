@@ -1,4 +1,4 @@
-"""What the queue asks of the model: queueing hints."""
+"""Queueing hints: the interface between the queue and the plugins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Plugins = frozenset[str]
 
 
 class QueueingHints(Protocol[E_contra]):
-    """Which events may help which pods; `E_contra` is what an event is."""
+    """Decides which events may help which pods; `E_contra` is the type of events."""
 
     def priority(self, pod: Pod) -> int:
         """Return the priority of a pod."""

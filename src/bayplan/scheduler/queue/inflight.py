@@ -1,4 +1,4 @@
-"""What happens while pods are being decided, so that none of it is lost on them.
+"""The events during the scheduling cycles of pods, so that no pod misses one.
 
 A pod is refused by the cluster as it was when it was looked at. An event that comes between that
 look and the pod's return may be the very one that helps it, and would not come again. So events are
@@ -17,7 +17,7 @@ E = TypeVar("E")
 
 
 class InFlight(Generic[E]):
-    """Events by the order in which they came, and how far each pod in flight has seen."""
+    """The events in order, and the position of each pod in flight."""
 
     def __init__(self) -> None:
         self._events: deque[E] = deque()
@@ -32,25 +32,25 @@ class InFlight(Generic[E]):
 
     @property
     def kept(self) -> int:
-        """How many events are kept."""
+        """The number of events that are kept."""
         return len(self._events)
 
     def leave(self, uid: str) -> None:
-        """A pod has gone to be decided."""
+        """Start a scheduling cycle of a pod."""
         self._left_at[uid] = self._dropped + len(self._events)
 
     def note(self, event: E) -> None:
-        """Something happened."""
+        """Add an event."""
         if self._left_at:
             self._events.append(event)
 
     def since(self, uid: str) -> Iterator[E]:
-        """What has happened since a pod left."""
+        """Return the events since the start of a pod's scheduling cycle."""
         left_at = self._left_at.get(uid)
         return iter(()) if left_at is None else islice(self._events, left_at - self._dropped, None)
 
     def back(self, uid: str) -> None:
-        """A pod has come back, or is placed: forget what only it would have asked for."""
+        """End the scheduling cycle of a pod, and drop events that no other pod needs."""
         left_at = self._left_at.pop(uid, None)
         if not self._left_at:
             self._dropped += len(self._events)

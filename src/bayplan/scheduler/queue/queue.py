@@ -68,20 +68,20 @@ class SchedulingQueue(Generic[E]):
         return self._entries[uid]
 
     def get(self, uid: str) -> QueuedPod | None:
-        """The entry of a pod, wherever it is."""
+        """Return the entry of a pod, in any sub-queue."""
         return self._entries.get(uid)
 
     def count(self, subqueue: SubQueue) -> int:
-        """How many pods are at a place."""
+        """Return the number of pods in a sub-queue."""
         return self._subqueues.counts[subqueue]
 
     @property
     def events_kept(self) -> int:
-        """How many events are kept for pods in flight."""
+        """The number of events that are kept for pods in flight."""
         return self._in_flight.kept
 
     def newly_held(self) -> list[QueuedPod]:
-        """The pods that have come to be held since this was asked last, and still are."""
+        """Return the pods that were moved to HELD since the last call and are still there."""
         arrived, self._subqueues.arrived = self._subqueues.arrived, []
         return [entry for entry in arrived if entry.subqueue is SubQueue.HELD]
 
@@ -92,7 +92,7 @@ class SchedulingQueue(Generic[E]):
     # -- pods come, change and go --------------------------------------------------------------
 
     def put(self, pod: Pod, now: float) -> None:
-        """Take a pod that has no node, new or changed.
+        """Add or update a pod without a node.
 
         A change of a pod that waits wakes it only if its gates are gone; whether it helps
         otherwise is an event like any other, to be passed to `wake`.
@@ -121,13 +121,13 @@ class SchedulingQueue(Generic[E]):
     # -- tries ---------------------------------------------------------------------------------
 
     def pop(self, now: float) -> QueuedPod | None:
-        """The next pod to decide, or None if there is nothing to do now."""
+        """Return the next pod to schedule; None if there is none now."""
         self._flush(now)
         entry = self._subqueues.first_active() or self._first_refused()
         return None if entry is None else self.take(entry, now)
 
     def take(self, entry: QueuedPod, now: float) -> QueuedPod:
-        """Have a pod decided that is held, or is next."""
+        """Start the scheduling cycle of a pod that is held or next."""
         entry.attempts += 1
         if entry.first_try is None:
             entry.first_try = now
@@ -136,12 +136,12 @@ class SchedulingQueue(Generic[E]):
         return entry
 
     def done(self, entry: QueuedPod) -> None:
-        """A pod in flight has its place; it is forgotten when its node is seen (`remove`)."""
+        """End the cycle of a pod that got a node; `remove` follows once its node is observed."""
         if entry.subqueue is SubQueue.IN_FLIGHT:
             self._in_flight.back(entry.uid)
 
     def refused(self, entry: QueuedPod, plugins: frozenset[str], now: float) -> None:
-        """No node fits: wait for an event that may help, unless one has already come."""
+        """Handle a refusal: wait for an event that may help, unless there already was one."""
         if entry.subqueue is not SubQueue.IN_FLIGHT:
             return
         entry.plugins = plugins

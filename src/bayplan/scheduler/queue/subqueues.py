@@ -44,20 +44,20 @@ class SubQueues:
         """The pods that came to be held, in the order in which they came."""
 
     def first_active(self) -> QueuedPod | None:
-        """The active entry that is next."""
+        """Return the first active entry."""
         return self._active.first()
 
     def first_refused(self) -> QueuedPod | None:
-        """The entry that has rested longest after a refusal; those after an error are not asked."""
+        """Return the refused entry whose backoff started first; not those after an error."""
         return self._refused.first()
 
     def rested(self, now: float) -> QueuedPod | None:
-        """An entry whose rest is over."""
+        """Return an entry whose backoff is over."""
         entry = self._resting.first()
         return entry if entry is not None and self.rested_at(entry) <= now else None
 
     def overdue(self, now: float) -> QueuedPod | None:
-        """An entry that has waited for events long enough."""
+        """Return an entry that has waited for events longer than the maximum."""
         entry = self._waiting.first()
         return entry if entry is not None and entry.since + LONGEST_WAIT <= now else None
 
@@ -71,7 +71,7 @@ class SubQueues:
         return min(times, default=None)
 
     def rested_at(self, entry: QueuedPod) -> float:
-        """When an entry has rested from its last try: twice as long after each, up to a bound."""
+        """Return when the backoff of an entry ends: it doubles with every attempt, to a maximum."""
         tries = entry.failures or entry.refusals
         if not tries:
             return entry.since

@@ -74,7 +74,7 @@ class Groups:
         self._pool_source: dict[str, str] = {}
         self._provider_ids: dict[str, str] = {}
         self._upcoming_ids: set[str] = set()
-        self._drawn_rails: set[str] = set()
+        self._drawn_attach_limits: set[str] = set()
         self.dirty = True
 
     def update(self, source: str, facts: Iterable[GroupFacts]) -> bool:
@@ -139,7 +139,7 @@ class Groups:
             if self._is_upcoming(name):
                 self._tables.drop("nodes", name)
         self._upcoming_ids = set(upcoming_rows)
-        self._write_rails(upcoming_rows)
+        self._write_attach_limits(upcoming_rows)
 
     def upcoming_nodes(self) -> dict[str, list[str]]:
         """Return the ids of the drawn upcoming nodes, by group."""
@@ -154,12 +154,12 @@ class Groups:
         return row is not None and row[9] is True
 
     def _names(self) -> list[str]:
-        said = {name for told in self._by_source.values() for name in told}
-        return sorted((said | set(self._nodes)) - {""})
+        known = {name for groups in self._by_source.values() for name in groups}
+        return sorted((known | set(self._nodes)) - {""})
 
     def _facts(self, name: str) -> list[GroupFacts]:
         """Return the facts of a group, the preferred source first."""
-        return [told[name] for told in self._by_source.values() if name in told]
+        return [groups[name] for groups in self._by_source.values() if name in groups]
 
     def _row(self, name: str, facts: list[GroupFacts], upcoming: int) -> Row:
         size = len(self._nodes.get(name, ()))
@@ -195,24 +195,24 @@ class Groups:
         nodes = self._nodes.get(name)
         return self._node_of(min(nodes)) if nodes else None
 
-    def _write_rails(self, upcoming_rows: Mapping[str, Row]) -> None:
-        wanted = {str(row[0]): row for row in self._upcoming_rails(upcoming_rows)}
+    def _write_attach_limits(self, upcoming_rows: Mapping[str, Row]) -> None:
+        wanted = {str(row[0]): row for row in self._upcoming_attach_limits(upcoming_rows)}
         for row in wanted.values():
             self._tables.set("rails", row)
-        for name in self._drawn_rails - wanted.keys():
+        for name in self._drawn_attach_limits - wanted.keys():
             there = self._tables["rails"].get(name)
             if there is not None and there[5] == TEMPLATE:
                 self._tables.drop("rails", name)
-        self._drawn_rails = set(wanted)
+        self._drawn_attach_limits = set(wanted)
 
-    def _upcoming_rails(self, upcoming_rows: Mapping[str, Row]) -> Iterator[Row]:
+    def _upcoming_attach_limits(self, upcoming_rows: Mapping[str, Row]) -> Iterator[Row]:
         for name, row in upcoming_rows.items():
             facts = self._facts(str(row[1]))
             template = next((one.template for one in facts if one.template is not None), None)
             limits = csi_limits(template.csi_node) if template is not None else {}
             for driver, limit in sorted(limits.items()):
-                rail = texts.identity(f"{name} {driver}")
-                yield [rail, name, texts.name(driver), 0, limit, TEMPLATE, False]
+                row_id = texts.identity(f"{name} {driver}")
+                yield [row_id, name, texts.name(driver), 0, limit, TEMPLATE, False]
 
     def _group_of(self, node: Node) -> tuple[str, str]:
         """Return the group of a node, and the label by which it was found, if any."""
@@ -222,8 +222,8 @@ class Groups:
         if by_instance is not None:
             return by_instance, ""
         labels, annotations = node.metadata.labels, node.metadata.annotations
-        for told in self._by_source.values():
-            for one in told.values():
+        for groups in self._by_source.values():
+            for one in groups.values():
                 if one.selector and one.selector.items() <= labels.items():
                     return one.id, ""
         for key in POOL_LABELS:
@@ -252,8 +252,8 @@ def _upcoming_row(name: str, group: str, like: Node | None) -> Row:
     return row
 
 
-def _selectors(said: Mapping[str, GroupFacts]) -> list[tuple[str, Mapping[str, str]]]:
-    return [(one.id, one.selector) for one in said.values() if one.selector]
+def _selectors(groups: Mapping[str, GroupFacts]) -> list[tuple[str, Mapping[str, str]]]:
+    return [(one.id, one.selector) for one in groups.values() if one.selector]
 
 
 def _first(values: Iterable[int | float | None]) -> int | float | None:

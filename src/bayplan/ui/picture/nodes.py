@@ -1,4 +1,4 @@
-"""Rows of nodes, and of their attach slots by driver ("rails")."""
+"""Rows of nodes, and of the attach limits of each driver (the table `rails`)."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def amount(written: Quantity | None, *, milli: bool = False) -> int:
     return min(quantity.milli_value(written) if milli else quantity.value(written), LARGEST)
 
 
-def rail_row(report: VolumeReport) -> Row:
-    """Return the row of a driver's attach slots on a node."""
+def attach_limit_row(report: VolumeReport) -> Row:
+    """Return the row of a driver's attach limit and used slots on a node."""
     limit = report.limit
     return [
         texts.identity(f"{report.node} {report.driver}"),
@@ -112,14 +112,14 @@ def _is_csi(cluster: ClusterState, volume: VolumeIdentity, driver: str) -> bool:
 
 def note_of(reports: Collection[VolumeReport]) -> str:
     """Return the problems of a node's attach limits."""
-    said = [
+    problems = [
         f"{one.used} volumes of {one.driver}, limit {one.limit.count}"
         for one in reports
         if one.over
     ]
-    said += [
+    problems += [
         f"{one.limit.detail} is not a valid attach limit"
         for one in reports
         if one.limit.source is LimitSource.UNREADABLE
     ]
-    return "; ".join(said)
+    return "; ".join(problems)

@@ -36,10 +36,10 @@ from bayplan.ui.picture.events import Events
 from bayplan.ui.picture.groups import Groups
 from bayplan.ui.picture.members import PodGroupIndex
 from bayplan.ui.picture.nodes import (
+    attach_limit_row,
     missing_drivers,
     node_row,
     note_of,
-    rail_row,
     volumes_on,
     zone_of,
 )
@@ -74,7 +74,7 @@ class Picture:
         self._pods: dict[str, None] = {}
         self._nodes: dict[str, None] = {}
         self._usage_seen = self._nodes_seen = 0
-        self._rails: dict[str, tuple[str, ...]] = {}
+        self._attach_limits: dict[str, tuple[str, ...]] = {}
         self._zones: Counter[str] = Counter()
         self._zone_of: dict[str, str] = {}
         self._starting: list[tuple[datetime, str]] = []
@@ -293,26 +293,26 @@ class Picture:
         wanted = missing_drivers(self._cluster, name, self._wanted_drawn)
         group = self.groups.assign(node)
         self.tables.set("nodes", node_row(node, group, note_of(reports), here | wanted))
-        rows = [rail_row(one) for one in reports]
+        rows = [attach_limit_row(one) for one in reports]
         for row in rows:
             self.tables.set("rails", row)
         names = tuple(str(row[0]) for row in rows)
-        self._drop_rails(name, keep=names)
+        self._drop_attach_limits(name, keep=names)
         if names:
-            self._rails[name] = names
+            self._attach_limits[name] = names
         self._place_in_zone(name, zone_of(node))
 
     def _forget_node(self, name: str) -> None:
-        self._drop_rails(name)
+        self._drop_attach_limits(name)
         self.groups.forget(name)
         self._place_in_zone(name, None)
         self.tables.drop("nodes", texts.identity(name))
 
-    def _drop_rails(self, node: str, keep: Iterable[str] = ()) -> None:
+    def _drop_attach_limits(self, node: str, keep: Iterable[str] = ()) -> None:
         kept = set(keep)
-        for rail in self._rails.pop(node, ()):
-            if rail not in kept:
-                self.tables.drop("rails", rail)
+        for name in self._attach_limits.pop(node, ()):
+            if name not in kept:
+                self.tables.drop("rails", name)
 
     def _place_in_zone(self, node: str, zone: str | None) -> None:
         before = self._zone_of.pop(node, None)

@@ -25,7 +25,7 @@ from bayplan.embedded.inprocess import in_process_client
 from bayplan.nodegroups import Provider
 from tests.autoscaler.providers.aws.account import REGION, Account
 from tests.autoscaler.providers.aws.wire import Wire, wired
-from tests.embedded.cloud.clouds import Clock
+from tests.embedded.cloud.clouds import ManualClock
 
 _RUNNING = re.compile(r"Running on (http://[0-9.]+:\d+)")
 LIMITS = AwsTimeouts(connect=2.0, read=10.0, whole=30.0)
@@ -87,12 +87,12 @@ async def account(wire: Wire, everything: Account) -> Account:
 
 
 @pytest.fixture
-async def clock() -> Clock:
-    return Clock()
+async def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-async def client(clock: Clock) -> AsyncIterator[Client]:
+async def client(clock: ManualClock) -> AsyncIterator[Client]:
     """The cluster whose nodes they are."""
     plane = ControlPlane(PlaneConfig(clock=clock, rng=Random(1)))
     await plane.start()
@@ -104,7 +104,7 @@ async def client(clock: Clock) -> AsyncIterator[Client]:
 class Opened:
     """A provider of some groups, and its clock."""
 
-    def __init__(self, client: Client, clock: Clock, session: Any) -> None:
+    def __init__(self, client: Client, clock: ManualClock, session: Any) -> None:
         self._client = client
         self._clock = clock
         self._session = session
@@ -138,5 +138,5 @@ class Opening:
 
 
 @pytest.fixture
-async def opened(wire: Wire, client: Client, clock: Clock, session: Any) -> Opened:
+async def opened(wire: Wire, client: Client, clock: ManualClock, session: Any) -> Opened:
     return Opened(client, clock, session)

@@ -18,7 +18,7 @@ from bayplan.nodegroups import (
 from tests.autoscaler.providers.aws.account import Account
 from tests.autoscaler.providers.aws.conftest import Opened
 from tests.autoscaler.providers.aws.wire import Wire
-from tests.embedded.cloud.clouds import Clock
+from tests.embedded.cloud.clouds import ManualClock
 
 pytestmark = pytest.mark.whole
 
@@ -206,7 +206,7 @@ async def test_an_instance_that_cannot_be_had_says_why(
     account: Account,
     opened: Opened,
     wire: Wire,
-    clock: Clock,
+    clock: ManualClock,
     rows: list[tuple[str, str, str]],
     kind: ErrorClass | None,
 ) -> None:
@@ -268,7 +268,9 @@ async def test_aws_is_asked_once_a_minute_and_after_every_change(
         assert "DescribeAutoScalingGroups" in wire.asked
 
 
-async def test_prices_are_not_asked_for(account: Account, opened: Opened, clock: Clock) -> None:
+async def test_prices_are_not_asked_for(
+    account: Account, opened: Opened, clock: ManualClock
+) -> None:
     account.group()
     async with opened("0:4:workers") as provider:
         with pytest.raises(UnimplementedError):

@@ -19,9 +19,9 @@ from tests.autoscaler.providers.aws.wire import Wire
 from tests.autoscaler.providers.test_stories import (
     DRIVER,
     at_work,
+    events_with_reason,
     https,
     kubelet,
-    said,
     until_placed,
     waiting,
 )
@@ -58,7 +58,7 @@ async def test_from_zero_over_https(account: Account, wire: Wire, tmp_path: Path
         async with at_work(scheduler.lead(client), autoscaler.lead(client)):
             await boot(client, account, wire)
             placed = await until_placed(client)
-        texts = {one.note for one in await said(client, "TriggeredScaleUp")}
+        texts = {one.note for one in await events_with_reason(client, "TriggeredScaleUp")}
     assert len(placed) == account.size() == 3
     assert max(placed.values()) == 8
     assert RESIZE in wire.asked

@@ -9,7 +9,7 @@ import pytest
 from bayplan.client import Client
 from bayplan.nodegroups import Provider
 from tests.autoscaler.providers.clusterapi.capi import Capi
-from tests.autoscaler.providers.clusterapi.opened import opened
+from tests.autoscaler.providers.clusterapi.providers import opened
 from tests.client.conftest import access, client
 
 __all__ = ["access", "client"]

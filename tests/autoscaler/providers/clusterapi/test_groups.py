@@ -23,9 +23,9 @@ from tests.autoscaler.providers.clusterapi.capi import (
     SIZED,
     Capi,
 )
-from tests.autoscaler.providers.clusterapi.opened import names, opened
+from tests.autoscaler.providers.clusterapi.providers import names, opened
+from tests.autoscaler.providers.conditions import until
 from tests.autoscaler.providers.declared.test_overlay import limits
-from tests.autoscaler.providers.waiting import until
 
 WORKERS = "MachineDeployment/default/workers"
 

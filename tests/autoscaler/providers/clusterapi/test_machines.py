@@ -34,8 +34,8 @@ from tests.autoscaler.providers.clusterapi.capi import (
     SIZED,
     Capi,
 )
-from tests.autoscaler.providers.clusterapi.opened import names, node, opened, seen
-from tests.autoscaler.providers.waiting import until
+from tests.autoscaler.providers.clusterapi.providers import names, node, opened, seen
+from tests.autoscaler.providers.conditions import until
 
 WORKERS = "MachineDeployment/default/workers"
 POOL = "MachinePool/default/pool"

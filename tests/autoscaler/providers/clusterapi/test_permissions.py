@@ -18,8 +18,8 @@ from bayplan.nodegroups import NodeRef
 from tests.accounts import restricted, write_token
 from tests.admission.manifests import CRDS, documents
 from tests.autoscaler.providers.clusterapi.capi import INFRASTRUCTURE, MIN, NAMESPACE, SIZED, Capi
-from tests.autoscaler.providers.clusterapi.opened import node, seen
-from tests.deploy.made import made
+from tests.autoscaler.providers.clusterapi.providers import node, seen
+from tests.deploy.manifests import made
 
 pytestmark = pytest.mark.whole
 

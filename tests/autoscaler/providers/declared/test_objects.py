@@ -17,10 +17,10 @@ from bayplan.client.errors import InvalidError
 from bayplan.nodegroups import Provider
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, serve
 from tests.admission.manifests import CRDS, documents
+from tests.autoscaler.providers.conditions import until
 from tests.autoscaler.providers.declared.test_overlay import limits
-from tests.autoscaler.providers.waiting import until
 from tests.client.conftest import access, client
-from tests.embedded.cloud.clouds import DISK, FILES, Sky
+from tests.embedded.cloud.clouds import DISK, FILES, SimulatedCloud
 
 __all__ = ["access", "client"]
 
@@ -38,12 +38,12 @@ async def opened(
     client: Client, folder: Path, file: str = "", *, writes: bool = True
 ) -> AsyncIterator[Provider]:
     """The simulated cloud over its socket, with whatever is declared."""
-    sky, socket = Sky(), folder / "cloud.sock"
+    simulated, socket = SimulatedCloud(), folder / "cloud.sock"
     declared = folder / "groups.yaml"
     declared.write_text(file)
     options = ProviderOptions("simulated", socket, node_groups=declared if file else None)
     async with (
-        serve(sky.provider, ListenAddresses(socket=socket)),
+        serve(simulated.provider, ListenAddresses(socket=socket)),
         open_provider(options, client, writes=writes) as provider,
     ):
         await provider.refresh()

@@ -10,6 +10,7 @@ from bayplan.autoscaler.providers.declared.declaration import Declaration
 from bayplan.autoscaler.providers.declared.overlay import OverlayProvider
 from bayplan.autoscaler.providers.declared.provider import DeclaredProvider
 from bayplan.autoscaler.providers.declared.sources import FileDeclarations, parse_groups
+from bayplan.autoscaler.providers.declared.templates import overlay_template
 from bayplan.base.clock import START
 from bayplan.nodegroups import (
     CSI_DRIVERS,
@@ -24,7 +25,7 @@ from bayplan.nodegroups import (
     template_of,
 )
 from tests.builders import make_node, make_pod
-from tests.embedded.cloud.clouds import DISK, FILES, Sky
+from tests.embedded.cloud.clouds import DISK, FILES, SimulatedCloud
 
 HOUR = timedelta(hours=1)
 
@@ -45,35 +46,45 @@ def limits(template: TemplateNodeInfo) -> dict[str, int | None] | None:
 
 
 @pytest.fixture
-def sky() -> Sky:
-    made = Sky()
+def simulated() -> SimulatedCloud:
+    made = SimulatedCloud()
     made.forward()
     return made
 
 
-async def test_limits_that_are_declared_count_over_those_of_the_cloud(sky: Sky) -> None:
+async def test_limits_that_are_declared_count_over_those_of_the_cloud(
+    simulated: SimulatedCloud,
+) -> None:
     said = f"[{{name: workers, csiDrivers: {{{DISK}: 0, new.example: 3}}}}]"
-    found = await laid(sky.provider, said).template("workers")
+    found = await laid(simulated.provider, said).template("workers")
     assert limits(found) == {DISK: 0, FILES: None, "new.example": 3}
     assert limits(template_of(found.node)) == limits(found)
 
 
-async def test_what_is_not_declared_stays_as_the_cloud_has_it(sky: Sky) -> None:
-    found = await laid(sky.provider, "[{name: workers, price: 1}]").template("workers")
-    theirs = await sky.provider.template("workers")
+def test_a_limit_that_is_declared_is_no_estimate() -> None:
+    theirs = TemplateNodeInfo(make_node("n").obj(), estimated=frozenset({DISK, FILES}))
+    (said,) = declared(f"[{{name: workers, csiDrivers: {{{DISK}: 4}}}}]")
+    assert overlay_template(theirs, said).estimated == {FILES}
+
+
+async def test_what_is_not_declared_stays_as_the_cloud_has_it(simulated: SimulatedCloud) -> None:
+    found = await laid(simulated.provider, "[{name: workers, price: 1}]").template("workers")
+    theirs = await simulated.provider.template("workers")
     assert found.csi_node == theirs.csi_node
     assert found.node.status == theirs.node.status
     assert found.node.spec == theirs.node.spec
-    other = await laid(sky.provider, "[{name: workers, price: 1}]").template("gpus")
-    assert other == await sky.provider.template("gpus")
+    other = await laid(simulated.provider, "[{name: workers, price: 1}]").template("gpus")
+    assert other == await simulated.provider.template("gpus")
 
 
-async def test_labels_taints_and_amounts_are_laid_over_one_by_one(sky: Sky) -> None:
+async def test_labels_taints_and_amounts_are_laid_over_one_by_one(
+    simulated: SimulatedCloud,
+) -> None:
     said = """[{name: workers, template: {
         labels: {team: ops, disk: fast},
         taints: [{key: dedicated, value: ops, effect: NoSchedule}, {key: new, effect: NoExecute}],
         capacity: {cpu: 9, example.com/x: 2}, allocatable: {cpu: 7}}}]"""
-    node = (await laid(sky.provider, said).template("workers")).node
+    node = (await laid(simulated.provider, said).template("workers")).node
     labels = node.metadata.labels
     assert (labels["team"], labels["disk"]) == ("ops", "fast")
     assert labels["topology.disk.example.com/zone"] == "zone-a"
@@ -86,7 +97,7 @@ async def test_labels_taints_and_amounts_are_laid_over_one_by_one(sky: Sky) -> N
     assert node.status.allocatable["memory"] == "32Gi"
 
 
-class Silent:
+class MinimalProvider:
     """A cloud that offers no templates, prices or options, as an old program over gRPC may."""
 
     def __init__(self, inner: Provider) -> None:
@@ -101,10 +112,10 @@ class Silent:
         raise UnimplementedError("not here")
 
 
-async def test_a_template_can_be_made_of_what_is_declared_alone(sky: Sky) -> None:
+async def test_a_template_can_be_made_of_what_is_declared_alone(simulated: SimulatedCloud) -> None:
     said = f"""[{{name: workers, price: 2, csiDrivers: {{{DISK}: 8}},
         template: {{capacity: {{cpu: 4, memory: 8Gi}}}}}}, {{name: gpus, csiDrivers: {{}}}}]"""
-    provider = laid(Silent(sky.provider), said)  # type: ignore[arg-type]
+    provider = laid(MinimalProvider(simulated.provider), said)  # type: ignore[arg-type]
     found = await provider.template("workers")
     assert limits(found) == {DISK: 8}
     assert found.node.status.allocatable == {"cpu": 4, "memory": "8Gi", "pods": 110}
@@ -118,8 +129,8 @@ async def test_a_template_can_be_made_of_what_is_declared_alone(sky: Sky) -> Non
         await provider.options("workers", GroupOptions())
 
 
-async def test_bounds_are_only_drawn_closer(sky: Sky) -> None:
-    provider = laid(sky.provider, "[{name: workers, min: 2, max: 3}, {name: gpus, max: 99}]")
+async def test_bounds_are_only_drawn_closer(simulated: SimulatedCloud) -> None:
+    provider = laid(simulated.provider, "[{name: workers, min: 2, max: 3}, {name: gpus, max: 99}]")
     assert [(one.id, one.min_size, one.max_size) for one in await provider.groups()] == [
         ("gpus", 0, 3),
         ("workers", 2, 3),
@@ -131,33 +142,35 @@ async def test_bounds_are_only_drawn_closer(sky: Sky) -> None:
     with pytest.raises(RefusedError, match="1 would be below its declared minimum 2"):
         await provider.delete_nodes("workers", [one, two])
     await provider.delete_nodes("workers", [one])
-    assert await sky.provider.target_size("workers") == 2
+    assert await simulated.provider.target_size("workers") == 2
     found = await provider.group_for_node(two)
     assert found is not None
     assert found.max_size == 3
 
 
-async def test_what_failed_can_be_given_back_below_the_declared_minimum(sky: Sky) -> None:
-    provider = laid(sky.provider, "[{name: workers, min: 4}]")
-    sky.inject(kind="stock-out", group="workers")
+async def test_what_failed_can_be_given_back_below_the_declared_minimum(
+    simulated: SimulatedCloud,
+) -> None:
+    provider = laid(simulated.provider, "[{name: workers, min: 4}]")
+    simulated.inject(kind="stock-out", group="workers")
     await provider.increase("workers", 1)
-    sky.forward()
+    simulated.forward()
     (failed,) = [one for one in await provider.instances("workers") if one.error]
     await provider.delete_nodes("workers", [NodeRef(failed.provider_id)])
     assert await provider.target_size("workers") == 2
 
 
-async def test_options_are_laid_over_those_of_the_cloud(sky: Sky) -> None:
+async def test_options_are_laid_over_those_of_the_cloud(simulated: SimulatedCloud) -> None:
     said = "[{name: gpus, options: {scaleDownUnneededTime: 1m}}, {name: workers, max: 5}]"
-    provider = laid(sky.provider, said)
+    provider = laid(simulated.provider, said)
     found = await provider.options("gpus", GroupOptions())
     assert (found.scale_down_unneeded_time, found.zero_or_max_node_scaling) == (60.0, True)
     with pytest.raises(UnimplementedError):
         await provider.options("workers", GroupOptions())
 
 
-async def test_a_declared_price_counts_over_the_clouds(sky: Sky) -> None:
-    provider = laid(sky.provider, "[{name: workers, price: 9}]")
+async def test_a_declared_price_counts_over_the_clouds(simulated: SimulatedCloud) -> None:
+    provider = laid(simulated.provider, "[{name: workers, price: 9}]")
     real = NodeRef("sim://workers/workers-1")
     drawn = NodeRef.of((await provider.template("workers")).node)
     for node in (real, drawn):
@@ -166,8 +179,8 @@ async def test_a_declared_price_counts_over_the_clouds(sky: Sky) -> None:
     assert await provider.node_price(gpu, START, START + HOUR) == 3.0
 
 
-async def test_a_declaration_of_no_group_of_the_cloud_is_told(sky: Sky) -> None:
-    (problem,) = await laid(sky.provider, "[{name: worker}]").problems()
+async def test_a_declaration_of_no_group_of_the_cloud_is_told(simulated: SimulatedCloud) -> None:
+    (problem,) = await laid(simulated.provider, "[{name: worker}]").problems()
     assert problem.group == "worker"
     assert "there is no node group 'worker'; did you mean 'workers'" in problem.text
 

@@ -20,12 +20,12 @@ from bayplan.kube.nodes import Node
 from bayplan.nodegroups import CSI_DRIVERS, CloudNodeGroup, GroupOptions, Provider, TemplateNodeInfo
 from bayplan.nodegroups.externalgrpc.server import ListenAddresses, Tls, serve
 from tests.builders import make_node
-from tests.embedded.cloud.clouds import Sky
+from tests.embedded.cloud.clouds import SimulatedCloud
 
 LIMITS = "disk.csi.example.com=many,files.csi.example.com=3"
 
 
-class Odd:
+class OddProvider:
     """A provider most of whose answers make sense."""
 
     def __init__(self, inner: Provider) -> None:
@@ -71,9 +71,9 @@ async def main(folder: Path, port: int) -> None:
     ours = CertificateAuthority.create(now)
     pair = ours.server_pair(["127.0.0.1"], now)
     tls = Tls(pair.certificate, pair.key, clients=ours.pair.certificate)
-    sky = Sky()
-    sky.forward()
-    provider: Any = Odd(sky.provider)
+    simulated = SimulatedCloud()
+    simulated.forward()
+    provider: Any = OddProvider(simulated.provider)
     async with serve(provider, ListenAddresses(host="127.0.0.1", port=port, tls=tls)) as taken:
         client = ours.client_pair("autoscaler", (), now)
         stranger = CertificateAuthority.create(now).client_pair("stranger", (), now)

@@ -23,7 +23,7 @@ POD = {"metadata": {"name": "a"}, "spec": {"containers": [{"name": "c", "image":
 Decide = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-class Hook:
+class RecordingWebhook:
     """A webhook that remembers what it was asked."""
 
     def __init__(self, decide: Decide) -> None:
@@ -40,8 +40,10 @@ class Hook:
 
 
 @asynccontextmanager
-async def running(server: ApiServer, folder: Path, decide: Decide) -> AsyncIterator[Hook]:
-    hook = Hook(decide)
+async def running(
+    server: ApiServer, folder: Path, decide: Decide
+) -> AsyncIterator[RecordingWebhook]:
+    hook = RecordingWebhook(decide)
     pair = server.authority.server_pair(["127.0.0.1"], server.config.clock.now())
     path = folder / "hook.pem"
     path.write_bytes(pair.certificate + pair.key)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.embedded.apiserver.configmaps import CMS, config_map
 from tests.embedded.apiserver.http_client import Http
-from tests.embedded.apiserver.watching import gone
+from tests.embedded.apiserver.watches import gone
 
 
 async def owned(http: Http, name: str, *owners: dict[str, Any], block: bool = False) -> Any:

@@ -10,7 +10,7 @@ import pytest
 from bayplan.embedded.apiserver.config import ServerConfig
 from bayplan.embedded.apiserver.server import ApiServer
 from tests.embedded.apiserver.http_client import MERGE, STRATEGIC, Http
-from tests.embedded.apiserver.watching import gone
+from tests.embedded.apiserver.watches import gone
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CRATES = "/apis/example.com/v1/namespaces/default/crates"

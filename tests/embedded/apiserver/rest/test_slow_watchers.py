@@ -43,15 +43,22 @@ class Client:
         """Take one piece of the stream; whether there was one."""
         if self._chunks is None:
             self._chunks = self._watch()
-        try:
-            async with asyncio.timeout(0.001):
-                piece = await anext(self._chunks)
-        except (StopAsyncIteration, TimeoutError):
+        piece = await self._next(self._chunks)
+        if piece is None:
             self._chunks = None
             return False
         for line in piece.splitlines():
             self._see(json.loads(line))
         return True
+
+    async def _next(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next piece if it comes within a few turns of the event loop."""
+        reading = asyncio.ensure_future(anext(chunks, None))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        reading.cancel()
+        (piece,) = await asyncio.gather(reading, return_exceptions=True)
+        return piece if isinstance(piece, bytes) else None
 
     def _watch(self) -> AsyncIterator[bytes]:
         if self.version == "0":

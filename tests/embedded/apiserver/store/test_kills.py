@@ -17,7 +17,14 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.embedded.apiserver.processes import MANNERS, Cut, Manner, Place, Process, Speaker
+from tests.embedded.apiserver.processes import (
+    CONNECTION_MODES,
+    ConnectionMode,
+    Process,
+    RawClient,
+    ServerAddress,
+    ServerGone,
+)
 from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.whole
@@ -32,7 +39,7 @@ ROOM = 1024 * 1024
 FILLING = "x" * 20_000
 
 
-class Ledger:
+class AcknowledgedWrites:
     """What the server has acknowledged, and what a watcher has seen."""
 
     def __init__(self) -> None:
@@ -61,8 +68,8 @@ class Ledger:
             await self._news.wait()
 
 
-async def check(place: Place, ledger: Ledger) -> None:
-    ask = Speaker(place)
+async def check(address: ServerAddress, ledger: AcknowledgedWrites) -> None:
+    ask = RawClient(address)
     _, listed = await ask("GET", CMS)
     ask.hang_up()
     versions = {
@@ -75,7 +82,12 @@ async def check(place: Place, ledger: Ledger) -> None:
 
 
 async def write(
-    ask: Speaker, ledger: Ledger, writer: str, *, filling: str = "", wrote: Callable[[int], None]
+    ask: RawClient,
+    ledger: AcknowledgedWrites,
+    writer: str,
+    *,
+    filling: str = "",
+    wrote: Callable[[int], None],
 ) -> None:
     """Write until the server is gone."""
     number = 0
@@ -91,18 +103,18 @@ async def write(
             if code in (200, 201):
                 ledger.acknowledge(answer["metadata"])
             wrote(number)
-    except Cut:
+    except ServerGone:
         return
     finally:
         ask.hang_up()
 
 
-async def lines(place: Place, query: str) -> AsyncIterator[bytes]:
+async def lines(address: ServerAddress, query: str) -> AsyncIterator[bytes]:
     async with (
         aiohttp.ClientSession(
-            f"https://{place.host}:{place.port}",
-            headers={"Authorization": f"Bearer {place.token}"},
-            connector=aiohttp.TCPConnector(ssl=place.tls),
+            f"https://{address.host}:{address.port}",
+            headers={"Authorization": f"Bearer {address.token}"},
+            connector=aiohttp.TCPConnector(ssl=address.tls),
         ) as session,
         session.get(CMS + query, timeout=aiohttp.ClientTimeout(total=60)) as response,
     ):
@@ -111,27 +123,27 @@ async def lines(place: Place, query: str) -> AsyncIterator[bytes]:
             yield line
 
 
-async def follow(place: Place, ledger: Ledger) -> None:
+async def follow(address: ServerAddress, ledger: AcknowledgedWrites) -> None:
     query = f"?watch=true&resourceVersion={ledger.watched}" if ledger.watched else "?watch=true"
     try:
-        async for line in lines(place, query):
+        async for line in lines(address, query):
             ledger.see(json.loads(line)["object"]["metadata"])
     except aiohttp.ClientError:
         return
 
 
-async def one_round(process: Process, ledger: Ledger) -> None:
-    place = await process.start()
-    await check(place, ledger)
+async def one_round(process: Process, ledger: AcknowledgedWrites) -> None:
+    address = await process.start()
+    await check(address, ledger)
     enough = asyncio.Event()
 
     def wrote(number: int) -> None:
         if number >= WRITES_BEFORE_THE_KILL:
             enough.set()
 
-    work = [asyncio.create_task(follow(place, ledger))]
+    work = [asyncio.create_task(follow(address, ledger))]
     for number in range(WRITERS):
-        ask = Speaker(place, MANNERS[number % len(MANNERS)])
+        ask = RawClient(address, CONNECTION_MODES[number % len(CONNECTION_MODES)])
         work.append(asyncio.create_task(write(ask, ledger, str(number), wrote=wrote)))
     await asyncio.wait_for(enough.wait(), PATIENCE)
     await process.kill()
@@ -142,13 +154,13 @@ async def one_round(process: Process, ledger: Ledger) -> None:
 async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
     tmp_path: Path, long: bool
 ) -> None:
-    ledger, process = Ledger(), Process(tmp_path)
+    ledger, process = AcknowledgedWrites(), Process(tmp_path)
     for _ in range(LONG_ROUNDS if long else ROUNDS):
         await one_round(process, ledger)
-    place = await process.start()
-    await check(place, ledger)
-    following = asyncio.create_task(follow(place, ledger))
-    ask = Speaker(place)
+    address = await process.start()
+    await check(address, ledger)
+    following = asyncio.create_task(follow(address, ledger))
+    ask = RawClient(address)
     _, last = await ask("POST", CMS, {"metadata": {"name": "last"}})
     await ledger.has_watched(int(last["metadata"]["resourceVersion"]))
     ask.hang_up()
@@ -163,16 +175,16 @@ async def test_nothing_acknowledged_is_lost_when_the_server_is_killed(
 
 
 @pytest.mark.xdist_group("killed")
-@pytest.mark.parametrize("manner", MANNERS)
+@pytest.mark.parametrize("mode", CONNECTION_MODES)
 async def test_nothing_acknowledged_is_lost_when_the_disk_is_full(
-    tmp_path: Path, manner: Manner, long: bool
+    tmp_path: Path, mode: ConnectionMode, long: bool
 ) -> None:
-    for number in range(LONG_ROUNDS // len(MANNERS) + 1 if long else 1):
+    for number in range(LONG_ROUNDS // len(CONNECTION_MODES) + 1 if long else 1):
         folder = tmp_path / str(number)
         folder.mkdir()
-        ledger, process = Ledger(), Process(folder)
-        place = await process.start(ROOM)
-        clients = [Speaker(place, manner) for _ in range(3)]
+        ledger, process = AcknowledgedWrites(), Process(folder)
+        address = await process.start(ROOM)
+        clients = [RawClient(address, mode) for _ in range(3)]
         await asyncio.gather(
             *(
                 write(ask, ledger, str(which), filling=FILLING, wrote=lambda _: None)

@@ -13,7 +13,7 @@ from tests.embedded.apiserver.refusals import (
     made,
     refusal_of_change,
     refusal_of_new,
-    told,
+    short_causes,
     with_changes,
 )
 
@@ -81,7 +81,9 @@ NODE: dict[str, Any] = {
 async def test_what_a_node_cannot_be_is_refused_at_its_field(
     changes: dict[str, Any], causes: list[str]
 ) -> None:
-    assert told(await refusal_of_new("nodes", with_changes(NODE, changes))) == sorted(causes)
+    assert short_causes(await refusal_of_new("nodes", with_changes(NODE, changes))) == sorted(
+        causes
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ async def test_what_a_node_cannot_be_is_refused_at_its_field(
     ],
 )
 async def test_what_a_node_was_said_to_be_stays(changes: dict[str, Any], causes: list[str]) -> None:
-    assert told(await refusal_of_change("nodes", NODE, changes)) == causes
+    assert short_causes(await refusal_of_change("nodes", NODE, changes)) == causes
 
 
 @pytest.mark.parametrize(
@@ -110,7 +112,7 @@ async def test_what_a_node_was_said_to_be_stays(changes: dict[str, Any], causes:
     ],
 )
 async def test_what_a_kubelet_says_is_checked(changes: dict[str, Any], causes: list[str]) -> None:
-    assert told(await refusal_of_change("nodes", NODE, changes, "status")) == causes
+    assert short_causes(await refusal_of_change("nodes", NODE, changes, "status")) == causes
 
 
 async def test_a_node_gives_what_it_has_and_knows_its_range_by_both_names() -> None:

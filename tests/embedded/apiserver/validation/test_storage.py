@@ -15,7 +15,7 @@ from tests.embedded.apiserver.refusals import (
     made,
     refusal_of_change,
     refusal_of_new,
-    told,
+    short_causes,
     with_changes,
 )
 
@@ -273,7 +273,7 @@ async def test_what_storage_cannot_be_is_refused_at_its_field(
     resource: str, changes: dict[str, Any], causes: list[str]
 ) -> None:
     refused = await refusal_of_new(resource, with_changes(OBJECTS[resource], changes))
-    assert told(refused) == sorted(causes)
+    assert short_causes(refused) == sorted(causes)
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ async def test_what_storage_cannot_be_is_refused_at_its_field(
 async def test_what_storage_was_said_to_be_stays(
     resource: str, changes: dict[str, Any], causes: list[str]
 ) -> None:
-    assert told(await refusal_of_change(resource, OBJECTS[resource], changes)) == causes
+    assert short_causes(await refusal_of_change(resource, OBJECTS[resource], changes)) == causes
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ async def test_what_controllers_say_of_storage_is_checked(
     resource: str, changes: dict[str, Any], causes: list[str]
 ) -> None:
     refused = await refusal_of_change(resource, OBJECTS[resource], changes, "status")
-    assert told(refused) == causes
+    assert short_causes(refused) == causes
 
 
 async def test_claims_and_volumes_begin_pending_and_protected() -> None:

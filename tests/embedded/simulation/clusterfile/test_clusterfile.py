@@ -13,7 +13,7 @@ from bayplan.base.configfiles import ConfigFileError
 from bayplan.base.durations import DurationError, format_duration, parse_duration
 from bayplan.embedded.control.faults import FAULT_KINDS
 from bayplan.embedded.simulation.clusterfile import parse_cluster, read_cluster
-from tests.embedded.simulation.worlds import CLUSTER, world
+from tests.embedded.simulation.virtual_clusters import CLUSTER, virtual_cluster
 
 pytestmark = pytest.mark.whole
 
@@ -217,7 +217,7 @@ workloads:
 """
     )
     with pytest.raises(ConfigFileError, match=r"workloads\[0\].manifest.*spec.selector") as caught:
-        async with world(text):
+        async with virtual_cluster(text):
             pass
     assert caught.value.line == text.splitlines().index("  - manifest:") + 1
 
@@ -238,14 +238,14 @@ async def test_a_misspelt_kind_is_named_with_what_was_meant() -> None:
     obj = "{apiVersion: apps/v1, kind: Deploymnt, metadata: {name: a}}"
     text = f"workloads:\n  - at: 5m\n    manifest: {obj}\n"
     with pytest.raises(ConfigFileError, match="did you mean 'apps/v1 Deployment'"):
-        async with world(text):
+        async with virtual_cluster(text):
             pass
 
 
 async def test_a_kind_that_nobody_serves_is_named() -> None:
     text = "workloads:\n  - manifest: {apiVersion: x/v1, kind: Y, metadata: {name: a}}\n"
     with pytest.raises(ConfigFileError, match="no such kind is served: 'x/v1 Y'"):
-        async with world(text):
+        async with virtual_cluster(text):
             pass
 
 

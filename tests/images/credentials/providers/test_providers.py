@@ -74,7 +74,7 @@ class Accounts:
         return ServiceAccountToken(f"t0ken-{len(self.given)}", 3600)
 
 
-class Bench:
+class PluginFixture:
     """A directory of plugins, and what they were asked."""
 
     def __init__(self, folder: Path) -> None:
@@ -134,29 +134,31 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def plugins(tmp_path: Path) -> PluginFixture:
+    return PluginFixture(tmp_path)
 
 
 def users(found: list[Credential]) -> list[str]:
     return [one.auth.username for one in found]
 
 
-async def test_a_plugin_is_told_the_repository_and_its_answer_is_used(bench: Bench) -> None:
-    bench.plugin()
+async def test_a_plugin_is_told_the_repository_and_its_answer_is_used(
+    plugins: PluginFixture,
+) -> None:
+    plugins.plugin()
     hint: dict[str, Any] = {"args": ["get", "--all"], "env": [{"name": "HINT", "value": "told"}]}
-    (found,) = await bench.providers(**hint).credentials(IMAGE, ASKER)
+    (found,) = await plugins.providers(**hint).credentials(IMAGE, ASKER)
     assert (found.auth.username, found.auth.password, found.source) == ("ann", "s3cret", None)
     request = {"apiVersion": V1, "kind": "CredentialProviderRequest"}
     wanted = {**request, "image": "registry.example/team/app"}
-    assert bench.asked() == [[["get", "--all"], "told", wanted]]
-    assert 'plugin_duration_count{plugin_name="plugin"} 1.0' in bench.counted()
+    assert plugins.asked() == [[["get", "--all"], "told", wanted]]
+    assert 'plugin_duration_count{plugin_name="plugin"} 1.0' in plugins.counted()
 
 
-async def test_a_plugin_is_not_asked_about_images_of_others(bench: Bench) -> None:
-    bench.plugin()
-    assert await bench.providers().credentials("other.example/app", ASKER) == []
-    assert bench.asked() == []
+async def test_a_plugin_is_not_asked_about_images_of_others(plugins: PluginFixture) -> None:
+    plugins.plugin()
+    assert await plugins.providers().credentials("other.example/app", ASKER) == []
+    assert plugins.asked() == []
 
 
 @pytest.mark.parametrize(
@@ -171,40 +173,40 @@ async def test_a_plugin_is_not_asked_about_images_of_others(bench: Bench) -> Non
     ],
 )
 async def test_an_answer_is_good_for_what_it_says(
-    bench: Bench, kind: str, also_good_for: set[str]
+    plugins: PluginFixture, kind: str, also_good_for: set[str]
 ) -> None:
-    bench.plugin(cacheKeyType=kind)
+    plugins.plugin(cacheKeyType=kind)
     images = ["registry.example/team/app:2", "registry.example/other", "eu.registry.example/x"]
     for image in images:
-        bench.log.unlink(missing_ok=True)
-        providers = bench.providers()
+        plugins.log.unlink(missing_ok=True)
+        providers = plugins.providers()
         await providers.credentials(IMAGE, ASKER)
         await providers.credentials(image, ASKER)
-        assert len(bench.asked()) == (1 if image in also_good_for else 2)
+        assert len(plugins.asked()) == (1 if image in also_good_for else 2)
 
 
 @pytest.mark.parametrize(
     ("said", "seconds"), [({}, 600), ({"cacheDuration": "5m"}, 300), ({"cacheDuration": "0s"}, 0)]
 )
 async def test_an_answer_is_good_as_long_as_it_says(
-    bench: Bench, said: dict[str, str], seconds: int
+    plugins: PluginFixture, said: dict[str, str], seconds: int
 ) -> None:
-    bench.plugin(**said)
-    providers = bench.providers()
+    plugins.plugin(**said)
+    providers = plugins.providers()
     await providers.credentials(IMAGE, ASKER)
-    await bench.clock.advance(max(0, seconds - 1))
+    await plugins.clock.advance(max(0, seconds - 1))
     await providers.credentials(IMAGE, ASKER)
-    assert len(bench.asked()) == (1 if seconds else 2)
-    await bench.clock.advance(2)
+    assert len(plugins.asked()) == (1 if seconds else 2)
+    await plugins.clock.advance(2)
     await providers.credentials(IMAGE, ASKER)
-    assert len(bench.asked()) == (2 if seconds else 3)
+    assert len(plugins.asked()) == (2 if seconds else 3)
 
 
-async def test_who_asks_at_the_same_time_waits_for_one_answer(bench: Bench) -> None:
-    bench.plugin()
-    providers = bench.providers()
+async def test_who_asks_at_the_same_time_waits_for_one_answer(plugins: PluginFixture) -> None:
+    plugins.plugin()
+    providers = plugins.providers()
     await asyncio.gather(*(providers.credentials(IMAGE, ASKER) for _ in range(5)))
-    assert len(bench.asked()) == 1
+    assert len(plugins.asked()) == 1
 
 
 BAD = {
@@ -228,123 +230,125 @@ BAD_ANSWERS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("kind", [*BAD, *BAD_ANSWERS])
 async def test_a_plugin_that_fails_is_told_of_and_passed_over(
-    bench: Bench, kind: str, caplog: pytest.LogCaptureFixture
+    plugins: PluginFixture, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.plugin("good")
+    plugins.plugin("good")
     if kind in BAD_ANSWERS:
-        bench.plugin("bad", **BAD_ANSWERS[kind])
+        plugins.plugin("bad", **BAD_ANSWERS[kind])
     elif text := BAD[kind]:
-        bench.plugin("bad", text)
+        plugins.plugin("bad", text)
     hurried = "bad" if kind in {"hanging", "left-behind"} else ""
     with caplog.at_level(logging.DEBUG):
-        found = await bench.providers("bad", "good", impatient=hurried).credentials(IMAGE, ASKER)
+        found = await plugins.providers("bad", "good", impatient=hurried).credentials(IMAGE, ASKER)
     assert users(found) == ["ann"]
     assert "credential provider bad: " in caplog.text
     assert "s3cret" not in caplog.text
-    assert 'plugin_errors_total{plugin_name="bad"} 1.0' in bench.counted()
+    assert 'plugin_errors_total{plugin_name="bad"} 1.0' in plugins.counted()
 
 
-async def test_a_failure_is_not_remembered(bench: Bench) -> None:
-    bench.plugin(text="#!/bin/sh\nexit 1\n")
-    providers = bench.providers()
+async def test_a_failure_is_not_remembered(plugins: PluginFixture) -> None:
+    plugins.plugin(text="#!/bin/sh\nexit 1\n")
+    providers = plugins.providers()
     assert await providers.credentials(IMAGE, ASKER) == []
-    bench.plugin()
+    plugins.plugin()
     assert users(await providers.credentials(IMAGE, ASKER)) == ["ann"]
 
 
-async def test_all_that_fit_are_used_and_the_most_specific_comes_first(bench: Bench) -> None:
+async def test_all_that_fit_are_used_and_the_most_specific_comes_first(
+    plugins: PluginFixture,
+) -> None:
     login = {"username": "bob", "password": "x"}
-    bench.plugin("one")
-    bench.plugin("two", auth={"registry.example/team": login, "other.example": login})
-    assert users(await bench.providers("one", "two").credentials(IMAGE, ASKER)) == ["bob", "ann"]
+    plugins.plugin("one")
+    plugins.plugin("two", auth={"registry.example/team": login, "other.example": login})
+    assert users(await plugins.providers("one", "two").credentials(IMAGE, ASKER)) == ["bob", "ann"]
 
 
-async def test_a_plugin_with_tokens_is_asked_for_the_pods_account(bench: Bench) -> None:
-    bench.accounts.annotations = {"team/role": "reader", "team/note": "n", "other": "x"}
+async def test_a_plugin_with_tokens_is_asked_for_the_pods_account(plugins: PluginFixture) -> None:
+    plugins.accounts.annotations = {"team/role": "reader", "team/note": "n", "other": "x"}
     keys = {
         "requiredServiceAccountAnnotationKeys": ["team/role"],
         "optionalServiceAccountAnnotationKeys": ["team/note", "team/absent"],
     }
-    bench.plugin()
-    (found,) = await bench.providers(tokenAttributes={**TOKENS, **keys}).credentials(IMAGE, ASKER)
+    plugins.plugin()
+    (found,) = await plugins.providers(tokenAttributes={**TOKENS, **keys}).credentials(IMAGE, ASKER)
     assert found.source == ServiceAccountSource("team", "robot", "uid-robot")
-    request = bench.asked()[0][2]
+    request = plugins.asked()[0][2]
     assert request["serviceAccountToken"] == "t0ken-1"
     assert request["serviceAccountAnnotations"] == {"team/role": "reader", "team/note": "n"}
-    assert bench.accounts.given == [("team/robot", "registry", "uid-web")]
+    assert plugins.accounts.given == [("team/robot", "registry", "uid-web")]
 
 
-async def test_what_one_account_was_given_is_not_anothers(bench: Bench) -> None:
-    bench.plugin(cacheKeyType="Global")
-    providers = bench.providers(tokenAttributes=TOKENS)
+async def test_what_one_account_was_given_is_not_anothers(plugins: PluginFixture) -> None:
+    plugins.plugin(cacheKeyType="Global")
+    providers = plugins.providers(tokenAttributes=TOKENS)
     await providers.credentials(IMAGE, ASKER)
     same = RequestingPod(PodIdentity("other", "team", "uid-other"), "robot")
     await providers.credentials(IMAGE, same)
-    assert len(bench.asked()) == 1
+    assert len(plugins.asked()) == 1
     await providers.credentials(IMAGE, RequestingPod(same.pod, "another"))
-    assert len(bench.asked()) == 2
-    bench.accounts.annotations = {"a": "changed"}
+    assert len(plugins.asked()) == 2
+    plugins.accounts.annotations = {"a": "changed"}
     keyed = {**TOKENS, "optionalServiceAccountAnnotationKeys": ["a"]}
-    await bench.providers(tokenAttributes=keyed).credentials(IMAGE, ASKER)
-    assert len(bench.asked()) == 3
+    await plugins.providers(tokenAttributes=keyed).credentials(IMAGE, ASKER)
+    assert len(plugins.asked()) == 3
 
 
-async def test_with_the_cache_type_token_an_answer_is_one_pods(bench: Bench) -> None:
-    bench.plugin(auth={"registry.example": {"username": "oauth", "password": "TOKEN"}})
-    providers = bench.providers(tokenAttributes={**TOKENS, "cacheType": "Token"})
+async def test_with_the_cache_type_token_an_answer_is_one_pods(plugins: PluginFixture) -> None:
+    plugins.plugin(auth={"registry.example": {"username": "oauth", "password": "TOKEN"}})
+    providers = plugins.providers(tokenAttributes={**TOKENS, "cacheType": "Token"})
     (first,) = await providers.credentials(IMAGE, ASKER)
     await providers.credentials(IMAGE, ASKER)
     assert first.auth.password == "t0ken-1"
-    assert len(bench.asked()) == 1
+    assert len(plugins.asked()) == 1
     other = RequestingPod(PodIdentity("other", "team", "uid-other"), "robot")
     (second,) = await providers.credentials(IMAGE, other)
     assert second.auth.password == "t0ken-2"
 
 
 async def test_a_token_handed_through_is_not_kept_for_an_account(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    plugins: PluginFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.plugin(auth={"registry.example": {"username": "oauth", "password": "TOKEN"}})
-    assert await bench.providers(tokenAttributes=TOKENS).credentials(IMAGE, ASKER) == []
+    plugins.plugin(auth={"registry.example": {"username": "oauth", "password": "TOKEN"}})
+    assert await plugins.providers(tokenAttributes=TOKENS).credentials(IMAGE, ASKER) == []
     assert "only cacheType Token may" in caplog.text
     assert "t0ken" not in caplog.text
 
 
-async def test_without_an_account_it_depends_on_the_plugin(bench: Bench) -> None:
-    bench.plugin()
+async def test_without_an_account_it_depends_on_the_plugin(plugins: PluginFixture) -> None:
+    plugins.plugin()
     nobody = RequestingPod(ASKER.pod)
-    assert await bench.providers(tokenAttributes=TOKENS).credentials(IMAGE, nobody) == []
-    assert bench.asked() == []
+    assert await plugins.providers(tokenAttributes=TOKENS).credentials(IMAGE, nobody) == []
+    assert plugins.asked() == []
     lax = {**TOKENS, "requireServiceAccount": False}
-    (found,) = await bench.providers(tokenAttributes=lax).credentials(IMAGE, nobody)
+    (found,) = await plugins.providers(tokenAttributes=lax).credentials(IMAGE, nobody)
     assert found.source is None
-    assert "serviceAccountToken" not in bench.asked()[0][2]
+    assert "serviceAccountToken" not in plugins.asked()[0][2]
 
 
 async def test_an_account_that_has_not_opted_in_is_passed_over_in_silence(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    plugins: PluginFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.plugin()
+    plugins.plugin()
     wish = {**TOKENS, "requiredServiceAccountAnnotationKeys": ["team/role"]}
-    assert await bench.providers(tokenAttributes=wish).credentials(IMAGE, ASKER) == []
-    assert bench.asked() == []
+    assert await plugins.providers(tokenAttributes=wish).credentials(IMAGE, ASKER) == []
+    assert plugins.asked() == []
     assert caplog.text == ""
 
 
 async def test_a_token_that_cannot_be_had_leaves_the_others(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    plugins: PluginFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench.plugin()
-    bench.accounts.problem = "the server does not give tokens"
-    assert await bench.providers(tokenAttributes=TOKENS).credentials(IMAGE, ASKER) == []
+    plugins.plugin()
+    plugins.accounts.problem = "the server does not give tokens"
+    assert await plugins.providers(tokenAttributes=TOKENS).credentials(IMAGE, ASKER) == []
     assert "the server does not give tokens" in caplog.text
-    assert bench.asked() == []
+    assert plugins.asked() == []
 
 
-async def test_a_token_is_used_for_most_of_its_time(bench: Bench) -> None:
-    bench.plugin(cacheDuration="0s")
-    providers = bench.providers(tokenAttributes=TOKENS)
+async def test_a_token_is_used_for_most_of_its_time(plugins: PluginFixture) -> None:
+    plugins.plugin(cacheDuration="0s")
+    providers = plugins.providers(tokenAttributes=TOKENS)
     for wait, tokens in ((0, 1), (2800, 1), (200, 2)):
-        await bench.clock.advance(wait)
+        await plugins.clock.advance(wait)
         await providers.credentials(IMAGE, ASKER)
-        assert len(bench.accounts.given) == tokens
+        assert len(plugins.accounts.given) == tokens

@@ -24,7 +24,7 @@ from bayplan.kube.times import timestamp
 from tests.client.scripted import Handler, Scripted, refusal
 from tests.client.scripted import json as answer_json
 from tests.clocks import VirtualClock
-from tests.images.credentials.providers.test_providers import TOKENS, Bench
+from tests.images.credentials.providers.test_providers import TOKENS, PluginFixture
 from tests.images.manager_fixture import ManagerFixture, pod_of
 from tests.images.parts.registry import PASSWORD, USER, Registry
 from tests.images.peers.fixtures import Push
@@ -36,16 +36,16 @@ pytestmark = pytest.mark.whole
 POD = PodIdentity("web", "team", "uid-web")
 
 
-def bench_for(registry: Registry, folder: Path) -> Bench:
+def bench_for(registry: Registry, folder: Path) -> PluginFixture:
     folder.mkdir()
-    bench = Bench(folder)
+    plugins = PluginFixture(folder)
     login = {"username": USER, "password": PASSWORD}
-    bench.plugin(auth={registry.host: login})
-    return bench
+    plugins.plugin(auth={registry.host: login})
+    return plugins
 
 
-def with_plugins(fixture: ManagerFixture, bench: Bench, host: str, **more: Any) -> None:
-    providers = bench.providers(matchImages=[host], **more)
+def with_plugins(fixture: ManagerFixture, plugins: PluginFixture, host: str, **more: Any) -> None:
+    providers = plugins.providers(matchImages=[host], **more)
     fixture.manager = replace(fixture.manager, providers=providers)
 
 
@@ -54,20 +54,20 @@ async def test_an_image_of_a_private_registry_is_pulled_by_what_a_plugin_gives(
 ) -> None:
     name = push(guarded_registry, "by-plugin:1").name
     assert (await fixture.waiting(pod_of(name, "before"))).reason == "ErrImagePull"
-    bench = bench_for(guarded_registry, tmp_path / "bin")
-    with_plugins(fixture, bench, guarded_registry.host)
+    plugins = bench_for(guarded_registry, tmp_path / "bin")
+    with_plugins(fixture, plugins, guarded_registry.host)
     await fixture.ready(pod_of(name, "web"))
     # What a plugin gives the node is every pod's.
     await fixture.ready(pod_of(name, "other"))
-    assert len(bench.asked()) == 1
+    assert len(plugins.asked()) == 1
 
 
 async def test_an_image_pulled_for_an_account_is_for_pods_of_that_account(
     fixture: ManagerFixture, guarded_registry: Registry, push: Push, tmp_path: Path
 ) -> None:
     name = push(guarded_registry, "by-account:1").name
-    bench = bench_for(guarded_registry, tmp_path / "bin")
-    with_plugins(fixture, bench, guarded_registry.host, tokenAttributes=TOKENS)
+    plugins = bench_for(guarded_registry, tmp_path / "bin")
+    with_plugins(fixture, plugins, guarded_registry.host, tokenAttributes=TOKENS)
 
     def pod(name_: str, account: str) -> Pod:
         made = pod_of(name, name_)

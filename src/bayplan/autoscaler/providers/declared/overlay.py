@@ -71,16 +71,16 @@ class OverlayProvider:
         return [self._narrowed(one) for one in await self._inner.groups()]
 
     async def group_for_node(self, node: NodeRef) -> CloudNodeGroup | None:
-        """As the inner provider."""
+        """Return the group of a node, within its declared size."""
         found = await self._inner.group_for_node(node)
         return None if found is None else self._narrowed(found)
 
     async def target_size(self, group: str) -> int:
-        """As the inner provider."""
+        """Return the inner provider's target size."""
         return await self._inner.target_size(group)
 
     async def instances(self, group: str) -> Sequence[Instance]:
-        """As the inner provider."""
+        """Return the inner provider's instances."""
         return await self._inner.instances(group)
 
     async def template(self, group: str) -> TemplateNodeInfo:
@@ -128,11 +128,11 @@ class OverlayProvider:
         return prices.pod_price(pod, machines) * prices.hours(start, end)
 
     async def gpu_label(self) -> str:
-        """As the inner provider."""
+        """Return the inner provider's GPU label."""
         return await self._inner.gpu_label()
 
     async def gpu_types(self) -> frozenset[str]:
-        """As the inner provider."""
+        """Return the inner provider's GPU types."""
         return await self._inner.gpu_types()
 
     async def increase(self, group: str, count: int) -> None:
@@ -162,7 +162,7 @@ class OverlayProvider:
         await self._inner.delete_nodes(group, nodes)
 
     async def decrease_target(self, group: str, count: int) -> None:
-        """As the inner provider."""
+        """Decrease the target size in the inner provider."""
         await self._inner.decrease_target(group, count)
 
     async def refresh(self) -> None:
@@ -173,7 +173,7 @@ class OverlayProvider:
             await self._report(await self._declaration_problems())
 
     async def cleanup(self) -> None:
-        """As the inner provider."""
+        """Clean up the inner provider."""
         await self._inner.cleanup()
 
     def _find(self, group: str) -> Declaration | None:

@@ -61,11 +61,11 @@ class DeclaredProvider:
         return group_of(self._declarations[group]) if group else None
 
     async def target_size(self, group: str) -> int:
-        """The number of its nodes."""
+        """Return the number of nodes of a group."""
         return len(self._members[self._find(group).group])
 
     async def instances(self, group: str) -> Sequence[Instance]:
-        """Its nodes."""
+        """Return the nodes that the selector of a group matches."""
         members = self._members[self._find(group).group]
         return [Instance(one.provider_id or one.name, InstanceState.RUNNING) for one in members]
 
@@ -74,7 +74,7 @@ class DeclaredProvider:
         return template_from(self._find(group))
 
     async def problems(self) -> Sequence[GroupProblem]:
-        """None: templates carry their problems."""
+        """Return no problems: those of templates are in the templates."""
         return ()
 
     async def options(self, group: str, defaults: GroupOptions) -> GroupOptions:
@@ -95,11 +95,11 @@ class DeclaredProvider:
         return prices.pod_price(pod, machines) * prices.hours(start, end)
 
     async def gpu_label(self) -> str:
-        """None: declarations have no GPU types."""
+        """Return nothing: declarations have no GPU types."""
         return ""
 
     async def gpu_types(self) -> frozenset[str]:
-        """None: declarations have no GPU types."""
+        """Return nothing: declarations have no GPU types."""
         return frozenset()
 
     async def increase(self, group: str, count: int) -> None:

@@ -92,7 +92,7 @@ class FileDeclarations:
         return self._by_group
 
     def problems(self) -> Sequence[GroupProblem]:
-        """None: a file with problems is refused."""
+        """Return no problems: an invalid file is rejected when it is read."""
         return ()
 
     async def refresh(self) -> None:

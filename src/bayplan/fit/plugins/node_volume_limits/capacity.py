@@ -63,7 +63,7 @@ def _counted(cluster: ClusterState, one: VolumeIdentity) -> list[tuple[str, Bool
 def _in_use(cluster: ClusterState, one: VolumeIdentity, driver: str) -> BoolArray:
     used = np.zeros(cluster.slots.capacity, dtype=np.bool_)
     volume = one.on_node(has_csinode=driver == one.driver)
-    used[list(cluster.attached_volumes.users(volume))] = True
+    used[cluster.attached_volumes.holders(volume, cluster.rules)] = True
     return used
 
 
@@ -93,7 +93,8 @@ def _measure(cluster: ClusterState, node: str, groups: Sequence[EquivalenceClass
 
     places = [cluster.attached_volumes.columns(driver) for driver in axes]
     shared = {there(one) for pods in groups for one in pods.shared_volumes}
-    present = (_named(one) for one in shared if slot in cluster.attached_volumes.users(one))
+    holders = cluster.attached_volumes.holders
+    present = (_named(one) for one in shared if slot in holders(one, cluster.rules))
     free = [int(one.limit[slot] - one.used[slot]) for one in places]
     return NodeCapacity(free, usage, frozenset(present))
 

@@ -159,7 +159,7 @@ class NodeVolumeLimits(UsageFilter):
     def _in_use(self, volume: VolumeId) -> BoolArray:
         mask = np.zeros(self._cluster.slots.capacity, dtype=np.bool_)
         if volume.handle:
-            mask[list(self._cluster.attached_volumes.users(volume))] = True
+            mask[self._cluster.attached_volumes.holders(volume, self._rules)] = True
         return mask
 
 

@@ -47,11 +47,11 @@ async def refusals(kind: str, obj: Fields) -> list[str]:
     try:
         await create(backend, call_of(backend, kind), obj)
     except StatusError as error:
-        return told(error)
+        return cause_messages(error)
     return []
 
 
-def told(error: StatusError) -> list[str]:
+def cause_messages(error: StatusError) -> list[str]:
     return [f"{cause['field']}: {cause['message']}" for cause in (error.details or {})["causes"]]
 
 
@@ -248,7 +248,7 @@ async def _refused_change(
     try:
         await change(backend, call_of(backend, kind, "x", subresource), wanted)
     except StatusError as error:
-        return told(error)
+        return cause_messages(error)
     return []
 
 

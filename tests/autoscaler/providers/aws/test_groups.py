@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from aiohttp import web
 
@@ -12,6 +14,7 @@ from bayplan.nodegroups import (
     CloudNodeGroup,
     GroupOptions,
     NodeGroupNotFoundError,
+    NodeRef,
     UnimplementedError,
 )
 from tests.autoscaler.providers.aws.account import IMAGE, TEMPLATE, Account
@@ -49,9 +52,9 @@ async def test_groups_that_are_named_have_the_bounds_that_are_said(
     account.group(size=2, least=1, most=9)
     account.group("other")
     async with opened("0:4:workers") as provider:
-        assert await provider.groups() == [
-            CloudNodeGroup("workers", 0, 4, "Auto Scaling group in eu-west-1a, eu-west-1b")
-        ]
+        zones = ("eu-west-1a", "eu-west-1b")
+        described = f"Auto Scaling group in {', '.join(zones)}"
+        assert await provider.groups() == [CloudNodeGroup("workers", 0, 4, described, zones)]
         assert await provider.target_size("workers") == 2
         with pytest.raises(NodeGroupNotFoundError, match="no node group 'other'"):
             await provider.target_size("other")
@@ -299,3 +302,39 @@ async def test_what_a_group_needs_can_stand_for_its_type(
         allocatable = found.node.status.allocatable
         assert (allocatable["cpu"], allocatable["memory"]) == (4, "8000Mi")
         assert limits(found) == {EBS: 25}
+
+
+def mixed(*overrides: dict[str, str]) -> dict[str, Any]:
+    named = {"LaunchTemplateName": "launch", "Version": "$Latest"}
+    launched = {"LaunchTemplateSpecification": named, "Overrides": list(overrides)}
+    return {"MixedInstancesPolicy": {"LaunchTemplate": launched}}
+
+
+async def test_groups_with_weights_are_told_and_left_alone(
+    account: Account, opened: Opened
+) -> None:
+    account.launch_template()
+    types = ("m5.large", "m5.xlarge")
+    even = [{"InstanceType": one, "WeightedCapacity": "1"} for one in types]
+    uneven = [{"InstanceType": types[0]}, {"InstanceType": types[1], "WeightedCapacity": "2"}]
+    account.group("even", 2, **mixed(*even))
+    account.group("uneven", 2, **mixed(*uneven))
+    async with opened("0:4:even", "0:4:uneven") as provider:
+        assert [one.id for one in await provider.groups()] == ["even"]
+        assert [one.state.value for one in await provider.instances("even")] == ["running"] * 2
+        (problem,) = await provider.problems()
+        assert problem.group == "uneven"
+        assert "have weights (WeightedCapacity): its desired capacity is not a" in problem.text
+        (node, *_) = account.instances("uneven")
+        assert await provider.group_for_node(NodeRef(f"aws:///eu-west-1a/{node}")) is None
+
+
+async def test_groups_that_count_processors_are_told_and_left_alone(
+    opened: Opened, wire: Wire
+) -> None:
+    counted = "<DesiredCapacityType>vcpu</DesiredCapacityType></member>"
+    wire.says("DescribeAutoScalingGroups", described(["cpus"]).replace("</member>", counted))
+    async with opened("0:4:cpus") as provider:
+        assert await provider.groups() == []
+        (problem,) = await provider.problems()
+        assert "it counts vcpu (DesiredCapacityType)" in problem.text

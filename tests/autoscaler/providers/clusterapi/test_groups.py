@@ -286,3 +286,21 @@ async def test_the_version_can_be_chosen_and_pools_may_be_missing(client: Client
         assert await names(provider) == [WORKERS]
     async with opened(capi, CAPI_SCALE_ZERO_DEFAULT_ARCH="arm64") as provider:
         assert await names(provider) == [WORKERS]
+
+
+async def test_failure_domains_are_the_zones_of_the_next_node(
+    capi: Capi, provider: Provider
+) -> None:
+    one = {"spec": {"failureDomain": "a"}}
+    await capi.make("MachineDeployment", "fixed", 0, SIZED, template=one)
+    await capi.make("MachinePool", "spread", 0, SIZED, failureDomains=["a", "b", "a"])
+    await capi.make("MachineDeployment", "free", 0, SIZED)
+
+    async def zones() -> dict[str, tuple[str, ...]]:
+        return {group.id.rpartition("/")[2]: group.zones for group in await provider.groups()}
+
+    async def known() -> bool:
+        return len(await zones()) == 3
+
+    await until(known)
+    assert await zones() == {"fixed": ("a",), "spread": ("a", "b"), "free": ()}

@@ -43,6 +43,7 @@ class Override(AwsStruct):
     """An instance type of a mixed instances group."""
 
     instance_type: str = ""
+    weighted_capacity: str = ""
     instance_requirements: dict[str, object] | None = None
 
 
@@ -66,6 +67,7 @@ class AutoScalingGroup(AwsStruct):
     min_size: int
     max_size: int
     desired_capacity: int
+    desired_capacity_type: str = ""
     availability_zones: list[str] = []
     instances: list[AsgInstance] = []
     tags: list[Tag] = []

@@ -1,187 +1,57 @@
 """Auto Scaling groups and their instances, read once a minute and after every change.
 
-`--nodes=MIN:MAX:NAME` names a group with its sizes; others are discovered by all tags of one
-`--node-group-auto-discovery=asg:tag=a,b=c`, with their values where given.
-
 A group that AWS no longer lists is removed. A group whose response cannot be read is left out, and
 reported; if AWS does not answer at all, the last state is kept.
 
-A placeholder stands for an instance that the group lacks to its desired capacity. If the group's
-latest launches failed, it has their error: out of capacity, over a quota, or another one.
+A group whose instance types have weights, or whose capacity is in vCPUs or memory, is left out and
+reported: its desired capacity is not a number of nodes, and AWS chooses how many it launches.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import msgspec
 
 from bayplan.autoscaler.providers.aws.api_types import (
-    AsgInstance,
     AutoScalingGroup,
     ScalingActivity,
     checked,
 )
 from bayplan.autoscaler.providers.aws.launch import InstanceSize, InstanceSizes, find_all
+from bayplan.autoscaler.providers.aws.members import (
+    active_instances,
+    ending_in,
+    error_in,
+    instances_of,
+    missing,
+    read_group,
+    unit_problem,
+)
 from bayplan.autoscaler.providers.aws.sdk import Sdk
+from bayplan.autoscaler.providers.aws.selection import GroupSelection
 from bayplan.autoscaler.providers.aws.templates import TagValues, read_tags
-from bayplan.autoscaler.providers.options import ProviderOptionError
 from bayplan.base.clock import Clock
 from bayplan.nodegroups import (
     CloudNodeGroup,
-    ErrorClass,
     GroupProblem,
     Instance,
     InstanceError,
-    InstanceState,
     NodeGroupError,
     NodeGroupNotFoundError,
+    ProviderUnavailableError,
 )
-
-_NODES, _DISCOVERY = "--nodes", "--node-group-auto-discovery"
-
-
-@dataclass(frozen=True, slots=True)
-class NamedGroup:
-    """A group of --nodes, with its sizes."""
-
-    name: str
-    min_size: int
-    max_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class GroupSelection:
-    """The groups that the flags select."""
-
-    named: Mapping[str, NamedGroup]
-    tagged: tuple[Mapping[str, str], ...]
-    """By flag, tags and their values; an empty value matches any."""
-
-
-def read_specs(nodes: Sequence[str], discovery: Sequence[str]) -> GroupSelection:
-    """Parse the flags; ProviderOptionError if they are invalid."""
-    named = {one.name: one for one in map(_named, nodes)}
-    if len(named) < len(nodes):
-        raise ProviderOptionError(f"{_NODES}: a group is listed twice")
-    if not named and not discovery:
-        raise ProviderOptionError(f"--cloud-provider aws: set {_NODES} or {_DISCOVERY}")
-    return GroupSelection(named, tuple(map(_tags, discovery)))
-
-
-def _named(text: str) -> NamedGroup:
-    least, _, rest = text.partition(":")
-    most, _, name = rest.partition(":")
-    if not (_is_size(least) and _is_size(most) and name):
-        raise ProviderOptionError(f"{_NODES} {text[:80]!r}: must be MIN:MAX:NAME")
-    if int(least) > int(most):
-        raise ProviderOptionError(f"{_NODES} {text[:80]!r}: {least} is more than {most}")
-    return NamedGroup(name, int(least), int(most))
-
-
-def _tags(text: str) -> Mapping[str, str]:
-    kind, _, rest = text.partition(":")
-    word, _, tags = rest.partition("=")
-    if kind != "asg" or word != "tag" or not tags:
-        raise ProviderOptionError(f"{_DISCOVERY} {text[:80]!r}: must be asg:tag=KEY,KEY=VALUE")
-    pairs = (one.partition("=") for one in tags.split(","))
-    found = {key.strip(): value.strip() for key, _, value in pairs}
-    if "" in found:
-        raise ProviderOptionError(f"{_DISCOVERY} {text[:80]!r}: a tag has no key")
-    return found
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) <= 6
-
-
-PLACEHOLDER = "i-placeholder"
-_NO_STOCK = ("InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity",
-             "InsufficientReservedInstanceCapacity", "UnfulfillableCapacity",
-             "do not have sufficient", "no Spot capacity")  # fmt: skip
-_QUOTA = ("VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded",
-          "vCPU limit", "instance limit", "spot instance count exceeded")  # fmt: skip
-_FAILED, _DONE = "Failed", "Successful"
-_LONGEST = 500
-
-
-def is_terminating(member: AsgInstance) -> bool:
-    """Whether an instance is being terminated."""
-    return member.lifecycle_state.startswith("Terminat")
-
-
-def active_instances(group: AutoScalingGroup) -> list[AsgInstance]:
-    """Return the instances that count in the group's size."""
-    return [one for one in group.instances if not is_terminating(one)]
-
-
-def missing(group: AutoScalingGroup) -> int:
-    """Return how many instances the group lacks to its desired capacity."""
-    return max(0, group.desired_capacity - len(active_instances(group)))
-
-
-def instances_of(group: AutoScalingGroup, error: InstanceError | None) -> list[Instance]:
-    """Return the group's instances, then placeholders for the missing ones."""
-    current = [Instance(provider_id(one), _state(one)) for one in group.instances]
-    wanted = range(len(current), len(current) + missing(group))
-    zone = group.availability_zones[0] if group.availability_zones else ""
-    name = group.auto_scaling_group_name
-    placeholders = (f"aws:///{zone}/{PLACEHOLDER}-{name}-{number}" for number in wanted)
-    return current + [Instance(one, InstanceState.CREATING, error) for one in placeholders]
-
-
-def provider_id(member: AsgInstance) -> str:
-    """Return the provider ID of an instance's node."""
-    return f"aws:///{member.availability_zone}/{member.instance_id}"
-
-
-def instance_id(provider_id: str) -> str:
-    """Return the instance ID in a provider ID, `aws:///zone/i-…`; empty if it is not AWS's."""
-    scheme, _, rest = provider_id.partition(":///")
-    parts = rest.split("/")
-    return parts[1] if scheme == "aws" and len(parts) > 1 else ""
-
-
-def error_in(activities: Sequence[ScalingActivity], since: datetime) -> InstanceError | None:
-    """Return the error of the latest launch, newest activity first; None if none failed."""
-    for one in activities:
-        if one.start_time is None or one.start_time < since or one.status_code == _DONE:
-            return None
-        if one.status_code == _FAILED:
-            return _error(one)
-    return None
-
-
-def _error(one: ScalingActivity) -> InstanceError:
-    message = one.status_message or one.description
-    kind, code = ErrorClass.OTHER, "LaunchFailed"
-    if _mentions(message, _QUOTA):
-        kind, code = ErrorClass.QUOTA, "QuotaExceeded"
-    elif _mentions(message, _NO_STOCK):
-        kind, code = ErrorClass.OUT_OF_RESOURCES, "InsufficientInstanceCapacity"
-    return InstanceError(kind, code, message[:_LONGEST])
-
-
-def _mentions(text: str, words: Iterable[str]) -> bool:
-    return any(one.lower() in text.lower() for one in words)
-
-
-def _state(member: AsgInstance) -> InstanceState:
-    if is_terminating(member):
-        return InstanceState.DELETING
-    pending = member.lifecycle_state.startswith("Pending")
-    return InstanceState.CREATING if pending else InstanceState.RUNNING
-
 
 FRESH = 60.0
 """Seconds for which the inventory is cached."""
 CHUNK = 100
 """The maximum number of items in a request or response."""
 LOOK_BACK = timedelta(minutes=15)
-"""The maximum age of a failure in a group that we have not resized."""
+"""The maximum age of a failure in a group that we have not resized, and of a termination that AWS
+neither shows nor lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +63,8 @@ class Asg:
     tags: TagValues
     machine: InstanceSize | NodeGroupError
     instances: tuple[Instance, ...]
+    ending: frozenset[str] = frozenset()
+    """Instances that are being terminated, also if their state does not show it yet."""
 
 
 class AsgInventory:
@@ -205,6 +77,8 @@ class AsgInventory:
         self._machines = InstanceSizes(sdk, clock)
         self._read_at = float("-inf")
         self._resized: dict[str, datetime] = {}
+        self._ended: dict[str, datetime] = {}
+        """Instances whose termination AWS has accepted, and when."""
         self.groups: dict[str, Asg] = {}
         self.group_of: dict[str, str] = {}
         self.problems: list[GroupProblem] = []
@@ -224,20 +98,31 @@ class AsgInventory:
 
     async def read(self, name: str) -> AutoScalingGroup:
         """Read a group's current state; NodeGroupNotFoundError if it does not exist."""
-        found = checked(await self._named([name]), AutoScalingGroup)
+        found = list(_valid(await self._named([name]), []))
         if not found:
             raise NodeGroupNotFoundError(f"there is no Auto Scaling group {name!r}")
         return found[0]
 
-    def resized(self, name: str, size: int) -> None:
-        """Note a size that we have set, and read again in the next loop."""
-        self._resized[name] = self._clock.now()
+    async def ending(self, name: str) -> frozenset[str]:
+        """Return the instances whose termination AWS has accepted, from us or others."""
+        return self._recent() | ending_in(await self._activities(name))
+
+    def resized(self, name: str, size: int, ended: str = "") -> None:
+        """Note a size that we have set, and an instance that ends, and read in the next loop."""
+        now = self._clock.now()
+        self._resized[name] = now
+        self._ended |= {ended: now} if ended else {}
         self.invalidate()
         known = self.groups.get(name)
         if known is not None:
             answer = msgspec.structs.replace(known.answer, desired_capacity=size)
-            instances = tuple(instances_of(answer, None))
-            self.groups[name] = replace(known, answer=answer, instances=instances)
+            ending = known.ending | self._recent()
+            instances = tuple(instances_of(answer, None, ending))
+            self.groups[name] = replace(known, answer=answer, instances=instances, ending=ending)
+
+    def _recent(self) -> frozenset[str]:
+        since = self._clock.now() - LOOK_BACK
+        return frozenset(one for one, at in self._ended.items() if at >= since)
 
     def invalidate(self) -> None:
         """Read again in the next loop."""
@@ -252,20 +137,14 @@ class AsgInventory:
             problems += [GroupProblem(one.group.id, text) for text in one.tags.problems]
         self.problems = problems
         self._resized = {name: at for name, at in self._resized.items() if name in self.groups}
+        self._ended = {one: at for one, at in self._ended.items() if one in self.group_of}
 
     async def _answers(self, problems: list[GroupProblem]) -> list[AutoScalingGroup]:
         """Return every group once, by name; those being deleted are left out."""
         plain = await self._named(list(self._wanted.named))
         for tags in self._wanted.tagged:
             plain += await self._tagged(tags)
-        found: dict[str, AutoScalingGroup] = {}
-        for item in plain:
-            name = str(item.get("AutoScalingGroupName", "")) if isinstance(item, dict) else ""
-            try:
-                one = msgspec.convert(item, AutoScalingGroup)
-                found |= {} if one.status else {name: one}
-            except msgspec.ValidationError as problem:
-                problems.append(GroupProblem(name, f"AWS's answer cannot be read: {problem}"))
+        found = {one.auto_scaling_group_name: one for one in _valid(plain, problems)}
         reported = {one.group for one in problems}
         problems += [
             GroupProblem(name, "there is no Auto Scaling group with this name")
@@ -304,15 +183,33 @@ class AsgInventory:
         named = self._wanted.named.get(name)
         least = answer.min_size if named is None else named.min_size
         most = answer.max_size if named is None else named.max_size
-        error = await self._error(answer) if missing(answer) else None
-        group = CloudNodeGroup(name, least, most, f"Auto Scaling group in {_zones(answer)}")
-        instances = tuple(instances_of(answer, error))
-        return Asg(group, answer, read_tags(answer.tags), machine, instances)
+        error, ending = await self._progress(answer)
+        zones = tuple(answer.availability_zones)
+        group = CloudNodeGroup(name, least, most, f"Auto Scaling group in {_zones(answer)}", zones)
+        instances = tuple(instances_of(answer, error, ending))
+        return Asg(group, answer, read_tags(answer.tags), machine, instances, ending)
 
-    async def _error(self, answer: AutoScalingGroup) -> InstanceError | None:
-        """Return the error of the group's latest launch; None if it cannot be read."""
+    async def _progress(
+        self, answer: AutoScalingGroup
+    ) -> tuple[InstanceError | None, frozenset[str]]:
+        """Return the error of the latest launch, and the instances that end.
+
+        Activities are read only if the group has not as many instances as it should have.
+        """
+        ending = self._recent()
+        if len(active_instances(answer, ending)) == answer.desired_capacity:
+            return None, ending
         name = answer.auto_scaling_group_name
+        try:
+            activities = await self._activities(name)
+        except NodeGroupError:
+            return None, ending
+        ending |= ending_in(activities)
         since = self._resized.get(name, self._clock.now() - LOOK_BACK)
+        return error_in(activities, since) if missing(answer, ending) else None, ending
+
+    async def _activities(self, name: str) -> list[ScalingActivity]:
+        """Return the latest activities of a group; none if they may not be read."""
         try:
             found = await self._sdk.read(
                 "autoscaling",
@@ -320,9 +217,29 @@ class AsgInventory:
                 AutoScalingGroupName=name,
                 MaxRecords=CHUNK,
             )
-            return error_in(checked(found.get("Activities"), ScalingActivity), since)
+        except ProviderUnavailableError:
+            raise
         except NodeGroupError:
-            return None
+            return []
+        return checked(found.get("Activities"), ScalingActivity)
+
+
+def _valid(items: Sequence[object], problems: list[GroupProblem]) -> Iterator[AutoScalingGroup]:
+    """Yield the groups that can be scaled, and add the problems of the others."""
+    for item in items:
+        name = str(item.get("AutoScalingGroupName", "")) if isinstance(item, dict) else ""
+        try:
+            one = read_group(item)
+        except msgspec.ValidationError as problem:
+            problems.append(GroupProblem(name, f"AWS's answer cannot be read: {problem}"))
+            continue
+        if one.status:
+            continue
+        problem_text = unit_problem(one)
+        if problem_text:
+            problems.append(GroupProblem(name, problem_text))
+        else:
+            yield one
 
 
 def _zones(answer: AutoScalingGroup) -> str:

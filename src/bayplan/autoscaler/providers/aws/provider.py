@@ -12,21 +12,22 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
-from bayplan.autoscaler.providers.aws.inventory import (
+from bayplan.autoscaler.providers.aws.api_types import AutoScalingGroup
+from bayplan.autoscaler.providers.aws.inventory import FRESH, Asg, AsgInventory
+from bayplan.autoscaler.providers.aws.members import (
     PLACEHOLDER,
-    Asg,
-    AsgInventory,
-    GroupSelection,
     active_instances,
     instance_id,
-    is_terminating,
-    read_specs,
+    is_standby,
+    placeholders,
 )
-from bayplan.autoscaler.providers.aws.sdk import AwsTimeouts, Sdk, new_session
+from bayplan.autoscaler.providers.aws.sdk import AwsTimeouts, Sdk, ThrottledError, new_session
+from bayplan.autoscaler.providers.aws.selection import GroupSelection, read_specs
 from bayplan.autoscaler.providers.aws.templates import EBS_DRIVER, template
 from bayplan.autoscaler.providers.descriptions import override_options
 from bayplan.autoscaler.providers.informers import InstalledDrivers
 from bayplan.autoscaler.providers.options import ProviderOptionError, ProviderOptions
+from bayplan.base.clock import Clock
 from bayplan.base.suggestions import no_such
 from bayplan.client import Client
 from bayplan.kube.pods import Pod
@@ -40,6 +41,7 @@ from bayplan.nodegroups import (
     NodeGroupNotFoundError,
     NodeRef,
     Provider,
+    ProviderUnavailableError,
     RefusedError,
     TemplateNodeInfo,
     UnimplementedError,
@@ -51,8 +53,13 @@ GPU_LABEL = "k8s.amazonaws.com/accelerator"
 class AwsProvider:
     """A provider of Auto Scaling groups."""
 
-    def __init__(self, sdk: Sdk, inventory: AsgInventory, drivers: InstalledDrivers) -> None:
+    def __init__(
+        self, sdk: Sdk, inventory: AsgInventory, drivers: InstalledDrivers, clock: Clock
+    ) -> None:
         self._sdk = sdk
+        self._clock = clock
+        self._unsure: dict[str, float] = {}
+        """Instances whose termination AWS did not confirm, and when it was sent."""
         self._inventory = inventory
         self._drivers = drivers
 
@@ -120,22 +127,20 @@ class AwsProvider:
         """Terminate instances and decrease the desired capacity; placeholders only decrease it.
 
         AWS terminates one at a time. If that fails in the middle, the next loop reads what is left.
+        Instances that are being terminated, by any earlier call, are left alone.
         """
         found = self._group(group)
-        to_delete = list(dict.fromkeys(self._instance_of(found, one) for one in nodes))
-        now = await self._inventory.read(group)
-        current = {one.instance_id: one for one in now.instances}
-        terminating = [
-            one for one in to_delete if one in current and not is_terminating(current[one])
-        ]
-        placeholders = sum(one.startswith(PLACEHOLDER) for one in to_delete)
-        left, least = now.desired_capacity - len(terminating) - placeholders, found.group.min_size
+        to_delete = {self._instance_of(found, one) for one in nodes}
+        now, ending = await self._inventory.read(group), await self._inventory.ending(group)
+        terminating = _in_service(now, ending, to_delete)
+        self._refuse_unsure(terminating)
+        waiting = {instance_id(one) for one in placeholders(now, ending)}
+        fewer = len(waiting & to_delete)
+        left, least = now.desired_capacity - len(terminating) - fewer, found.group.min_size
         if terminating and left < least:
             raise RefusedError(f"node group {group}: {left} would be below its minimum {least}")
-        if placeholders:
-            await self._resize(
-                group, max(len(active_instances(now)), now.desired_capacity - placeholders)
-            )
+        if fewer:
+            await self._resize(group, now.desired_capacity - fewer)
         for one in terminating:
             await self._terminate(group, one)
 
@@ -144,7 +149,8 @@ class AwsProvider:
         _check_count(group, count)
         self._group(group)
         now = await self._inventory.read(group)
-        size, current = now.desired_capacity - count, len(active_instances(now))
+        size = now.desired_capacity - count
+        current = len(active_instances(now, await self._inventory.ending(group)))
         if size < current:
             raise RefusedError(f"node group {group}: {current} instances already exist")
         await self._resize(group, size)
@@ -196,10 +202,34 @@ class AwsProvider:
                 InstanceId=instance,
                 ShouldDecrementDesiredCapacity=True,
             )
+        except ProviderUnavailableError as error:
+            self._inventory.invalidate()
+            if not isinstance(error, ThrottledError):
+                self._unsure[instance] = self._clock.monotonic()
+            raise
         except NodeGroupError:
             self._inventory.invalidate()
             raise
-        self._inventory.resized(group, size)
+        self._inventory.resized(group, size, instance)
+
+    def _refuse_unsure(self, instances: Sequence[str]) -> None:
+        """Refuse to send a termination again while AWS may not list the first one yet."""
+        since = self._clock.monotonic() - FRESH
+        self._unsure = {one: at for one, at in self._unsure.items() if at > since}
+        for one in self._unsure.keys() & set(instances):
+            raise ProviderUnavailableError(f"AWS may already be terminating instance {one}")
+
+
+def _in_service(group: AutoScalingGroup, ending: frozenset[str], wanted: set[str]) -> list[str]:
+    """Return those of the wanted instances that count; RefusedError if one is on standby.
+
+    AWS would subtract an instance on standby from a desired capacity that does not include it.
+    """
+    for one in group.instances:
+        if is_standby(one) and one.instance_id in wanted:
+            raise RefusedError(f"instance {one.instance_id} is on standby")
+    current = active_instances(group, ending)
+    return [one.instance_id for one in current if one.instance_id in wanted]
 
 
 def _check_count(group: str, count: int) -> None:
@@ -220,7 +250,8 @@ async def open_provider(
     session = session or new_session()
     sdk = Sdk(session, _region(environment, session), client.clock, client.rng, limits)
     try:
-        yield AwsProvider(sdk, AsgInventory(sdk, wanted, client.clock), InstalledDrivers(client))
+        inventory = AsgInventory(sdk, wanted, client.clock)
+        yield AwsProvider(sdk, inventory, InstalledDrivers(client), client.clock)
     finally:
         sdk.close()
 

@@ -106,6 +106,17 @@ class MachineIndex:
         """The machines of a group; those of a MachineDeployment are of all its sets."""
         return [self.machines[key] for one in self._owners(group) for key in self._of_owner[one]]
 
+    def members_among(
+        self, group: ScalableGroup, machines: Sequence[Machine]
+    ) -> tuple[list[Machine], int]:
+        """Return the group's machines among these, and how many instances have no machine."""
+        if not isinstance(group.resource, MachinePool):
+            owners = set(self._owners(group))
+            return [one for one in machines if _owner(one) in owners], 0
+        listed = {normalized(one) for one in group.resource.spec.provider_id_list}
+        found = [one for one in machines if normalized(one.spec.provider_id) in listed]
+        return found, len(listed) - len(found)
+
     def is_rolling_out(self, group: ScalableGroup) -> bool:
         """Whether a MachineDeployment is being rolled out to a new revision."""
         if not isinstance(group.resource, MachineDeployment):

@@ -8,12 +8,17 @@ Clouds write the provider ID of a machine in several ways, which agree after the
 for Azure's scale sets, where that is only an index. A machine without a provider ID has a
 placeholder with its namespace and name.
 
+A machine that is marked for deletion, and whose group has fewer replicas than machines, is deleted
+by Cluster API as soon as its controller runs: it is a deleting instance. If the replicas are not
+lower, the mark has no effect yet.
+
 A machine that failed before it had a node is a failed instance. One that failed later still has its
 node, and is handled as a node.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -25,6 +30,8 @@ GROUP = "cluster.x-k8s.io"
 CAPACITY = "capacity.cluster-autoscaler.kubernetes.io/"
 OLD_DELETE_MARK = "cluster.k8s.io/delete-machine"
 """The annotation for controllers before v1alpha3."""
+DELETION_SIZE = "bayplan.io/deletion-replicas"
+"""Annotation of a machine that Bayplan has marked for deletion: the replicas to be written."""
 REVISION = "machinedeployment.clusters.x-k8s.io/revision"
 """Annotation of a MachineSet: its revision of the MachineDeployment."""
 GPU_LABEL = "cluster-api/accelerator"
@@ -141,6 +148,7 @@ class MachineTemplateSpec(Struct):
 
     infrastructure_ref: InfrastructureRef | None = None
     taints: list[TemplateTaint] = []
+    failure_domain: str = ""
 
 
 class MachineTemplate(Struct):
@@ -158,6 +166,8 @@ class ScalableSpec(Struct):
     selector: LabelSelector | None = None
     template: MachineTemplate = msgspec.field(default_factory=MachineTemplate)
     provider_id_list: list[str] = msgspec.field(default_factory=list, name="providerIDList")
+    failure_domains: list[str] = []
+    """Of a MachinePool; others have one in their template."""
     paused: bool = False
 
 
@@ -248,6 +258,54 @@ def is_deleting(machine: Machine) -> bool:
     return machine.metadata.deletion_timestamp is not None
 
 
+def is_marked(machine: Machine, names: ApiNames) -> bool:
+    """Whether a machine is marked to be deleted first, by Bayplan or another client."""
+    return not machine.metadata.annotations.keys().isdisjoint((names.delete_mark, OLD_DELETE_MARK))
+
+
+def is_marked_by_us(machine: Machine) -> bool:
+    """Whether Bayplan has marked a machine for deletion."""
+    return DELETION_SIZE in machine.metadata.annotations
+
+
+def machines_to_go(machines: Sequence[Machine], replicas: int, names: ApiNames) -> set[str]:
+    """Return the keys of marked machines that Cluster API deletes to reach the replicas.
+
+    Of more marked machines than have to go, those marked for the higher replicas go first: later
+    marks are those whose replicas may not be written.
+    """
+    live = [one for one in machines if not is_deleting(one)]
+    marked = sorted((one for one in live if is_marked(one, names)), key=_by_mark)
+    return {one.key for one in marked[: max(0, len(live) - replicas)]}
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPlan:
+    """What is left to do for a deletion of machines."""
+
+    machines: tuple[Machine, ...]
+    """Those to mark, and to subtract from the replicas."""
+    stale: tuple[Machine, ...] = ()
+    """Others that Bayplan has marked without writing the replicas."""
+
+
+def plan_deletion(
+    wanted: Sequence[Machine], members: Sequence[Machine], replicas: int, names: ApiNames
+) -> DeletionPlan:
+    """Plan the deletion of some members of a group with these replicas."""
+    going = machines_to_go(members, replicas, names)
+    left = [one for one in wanted if not is_deleting(one) and one.key not in going]
+    kept = going | {one.key for one in wanted}
+    ours = (one for one in members if is_marked_by_us(one) and not is_deleting(one))
+    return DeletionPlan(tuple(left), tuple(one for one in ours if one.key not in kept))
+
+
+def _by_mark(machine: Machine) -> tuple[int, str]:
+    text = machine.metadata.annotations.get(DELETION_SIZE, "")
+    size = int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 else -1
+    return -size, machine.key
+
+
 def has_failed(machine: Machine) -> bool:
     """Whether a machine failed before it had a node."""
     return machine.status.failure is not None and machine.status.node_ref is None
@@ -258,10 +316,11 @@ def is_node(machine: Machine) -> bool:
     return machine.status.node_ref is not None and not is_deleting(machine)
 
 
-def instance_of(machine: Machine, provider_id: str) -> Instance:
+def instance_of(machine: Machine, provider_id: str, *, is_going: bool = False) -> Instance:
     """Return the instance of a machine; `provider_id` may be empty."""
     failure = machine.status.failure
-    if is_deleting(machine):
+    if is_deleting(machine) or is_going:
+        failure = failure if is_deleting(machine) else None
         error = _error("DeletingFailed", failure) if failure is not None else None
         return Instance(provider_id or _id(DELETING, machine), InstanceState.DELETING, error)
     if failure is not None and machine.status.node_ref is None:

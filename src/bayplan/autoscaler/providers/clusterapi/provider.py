@@ -4,18 +4,25 @@ The objects are in the management cluster, which may differ from the cluster tha
 are watched, so that reads cost no requests; a change of size reads from the server first. A size
 that we have just written is used until the watch has a newer version.
 
-Groups are selected by `clusterapi:namespace=…,clusterName=…,label=value`, which may be repeated.
-Without it, all are selected.
+A deletion marks machines and then decreases the replicas; `objects.plan_deletion` finds what of
+that is left to do, also after a crash between both.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Collection, Hashable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from bayplan.autoscaler.providers.clusterapi.discovery import (
+    DiscoverySpec,
+    common_namespace,
+    read_spec,
+)
 from bayplan.autoscaler.providers.clusterapi.index import MachineFinder, MachineIndex
 from bayplan.autoscaler.providers.clusterapi.infrastructure import (
     InfrastructureTemplates,
@@ -26,6 +33,7 @@ from bayplan.autoscaler.providers.clusterapi.objects import (
     GPU_LABEL,
     GROUP,
     ApiNames,
+    DeletionPlan,
     Machine,
     MachineDeployment,
     MachinePool,
@@ -34,8 +42,11 @@ from bayplan.autoscaler.providers.clusterapi.objects import (
     has_failed,
     instance_of,
     is_deleting,
+    is_marked,
     is_node,
     machine_key,
+    machines_to_go,
+    plan_deletion,
 )
 from bayplan.autoscaler.providers.clusterapi.scale import (
     DeletionMarks,
@@ -51,7 +62,6 @@ from bayplan.client import Client, Informers, Resource, Selection
 from bayplan.client.config.access import Access
 from bayplan.client.config.loader import from_service_account, load_access
 from bayplan.client.errors import ConfigError
-from bayplan.kube.names import is_label_value, is_qualified_name
 from bayplan.kube.pods import Pod
 from bayplan.nodegroups import (
     CloudNodeGroup,
@@ -60,53 +70,13 @@ from bayplan.nodegroups import (
     Instance,
     InstanceState,
     InvalidRequestError,
+    NodeGroupNotFoundError,
     NodeRef,
     Provider,
     RefusedError,
     TemplateNodeInfo,
     UnimplementedError,
 )
-
-_FLAG = "--node-group-auto-discovery"
-_DISCOVERER = "clusterapi"
-
-
-@dataclass(frozen=True, slots=True)
-class DiscoverySpec:
-    """Selects groups by namespace, cluster and labels."""
-
-    namespace: str = ""
-    cluster: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-    def takes(self, one: Scalable, names: ApiNames) -> bool:
-        """Whether a resource is selected."""
-        labels = one.metadata.labels
-        cluster = one.spec.cluster_name or labels.get(names.cluster_name, "")
-        return (
-            self.namespace in {"", one.namespace}
-            and self.cluster in {"", cluster}
-            and all(labels.get(key) == value for key, value in self.labels.items())
-        )
-
-
-def read_spec(text: str) -> DiscoverySpec:
-    """Parse the flag; ProviderOptionError if it is invalid."""
-    discoverer, _, rest = text.partition(":")
-    if discoverer != _DISCOVERER:
-        raise ProviderOptionError(f"{_FLAG} {text[:80]!r}: must begin with {_DISCOVERER}:")
-    pairs = [one.partition("=") for one in rest.split(",") if one]
-    for key, equals, value in pairs:
-        if not equals or not is_qualified_name(key) or not is_label_value(value):
-            raise ProviderOptionError(f"{_FLAG} {text[:80]!r}: {key[:80]!r} is not key=value")
-    values = {key: value for key, _, value in pairs}
-    return DiscoverySpec(values.pop("namespace", ""), values.pop("clusterName", ""), values)
-
-
-def common_namespace(specs: Sequence[DiscoverySpec]) -> str:
-    """Return the namespace of all specs; empty if they have several."""
-    named = {one.namespace for one in specs}
-    return named.pop() if len(named) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +111,8 @@ class ClusterApiProvider:
         self._marks = DeletionMarks(cluster.management, cluster.machines, cluster.names)
         self._infrastructures = InfrastructureTemplates(cluster.management)
         self._written: dict[str, WrittenSize] = {}
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By group: a change must not see the marks of another one that is in progress."""
         self._instances: dict[str, tuple[Hashable, tuple[Instance, ...]]] = {}
 
     async def groups(self) -> Sequence[CloudNodeGroup]:
@@ -164,11 +136,12 @@ class ClusterApiProvider:
     async def instances(self, group: str) -> Sequence[Instance]:
         """The machines of a group; of a pool, its list of provider IDs."""
         found = self._find.group(group)
-        version = self._index.version(found)
+        size = await self.target_size(group)
+        version = self._index.version(found), size
         kept = self._instances.get(group)
         if kept is not None and kept[0] == version:
             return kept[1]
-        instances = await self._read_instances(found)
+        instances = await self._read_instances(found, size)
         if not any(map(_is_nameless, instances)):
             self._instances[group] = version, instances
         return instances
@@ -213,24 +186,46 @@ class ClusterApiProvider:
     async def delete_nodes(self, group: str, nodes: Sequence[NodeRef]) -> None:
         """Mark the machines for deletion and decrease the replicas, all or none.
 
-        Failed machines can be deleted at the minimum size too: they are deleted directly, and their
-        set replaces them.
+        Machines that already go are left alone, however often they are deleted. Failed machines
+        can be deleted at the minimum size too: they are deleted directly, and their set replaces
+        them.
         """
         found = self._find.group(group)
-        going = [one for one in self._find.machines(found, nodes) if not is_deleting(one)]
-        if not going:
-            return
-        self._refuse_rollout(found)
-        left = await self._scaler(found).size() - len(going)
-        if left < found.group.min_size and all(map(has_failed, going)):
+        machines = [one for one in self._find.machines(found, nodes) if not is_deleting(one)]
+        async with self._locks[group]:
+            size = await self._scaler(found).size()
+            plan = await self._plan(found, machines, size)
+            if plan.machines:
+                self._refuse_rollout(found)
+                await self._delete(found, plan, size)
+
+    async def _plan(
+        self, group: ScalableGroup, machines: Sequence[Machine], size: int
+    ) -> DeletionPlan:
+        """Plan by the server's state: what the watch has may be older than our last write."""
+        names = self._cluster.names
+        wanted = await self._marks.read_again(machines)
+        known, _ = self._members(group)
+        if not any(is_marked(one, names) for one in (*wanted, *known)):
+            return plan_deletion(wanted, (), size, names)
+        found = await self._marks.list_machines(group.resource.namespace)
+        members, others = self._index.members_among(group, found)
+        return plan_deletion(wanted, members, size - others, names)
+
+    async def _delete(self, group: ScalableGroup, plan: DeletionPlan, size: int) -> None:
+        going = plan.machines
+        left = size - len(going)
+        if left < group.group.min_size and all(map(has_failed, going)):
             for one in going:
                 await self._marks.delete(one)
             return
-        check_bounds(found.group, left, grows=False)
-        await self._marks.mark(going)
+        check_bounds(group.group, left, grows=False)
+        await self._marks.withdraw(plan.stale)
+        await self._marks.mark(going, left)
         try:
-            await self._resize(found, -len(going))
-        except BaseException:
+            self._written[group.group.id] = await self._scaler(group).change(left - size, size)
+        except (RefusedError, NodeGroupNotFoundError):
+            # After any other error the size may be written: the marks must stay.
             await self._marks.unmark(going)
             raise
 
@@ -239,16 +234,20 @@ class ClusterApiProvider:
         _check_count(group, count)
         found = self._find.group(group)
         self._refuse_rollout(found)
-        there = self._nodes_of(found)
-        if await self._scaler(found).size() - count < there:
-            raise RefusedError(f"node group {group}: {there} are nodes already")
-        await self._resize(found, -count)
+        async with self._locks[group]:
+            size = await self._scaler(found).size()
+            there = self._nodes_of(found, size)
+            if size - count < there:
+                raise RefusedError(f"node group {group}: {there} are nodes already")
+            await self._resize(found, -count)
 
     async def refresh(self) -> None:
         """Wait until the informers have synced."""
         await self._informers.synced("Cluster API's objects")
         known = {one.group.id for one in self._index.groups()}
         self._instances = {group: kept for group, kept in self._instances.items() if group in known}
+        for gone in self._locks.keys() - known:
+            del self._locks[gone]
 
     async def cleanup(self) -> None:
         """Do nothing: nothing is held."""
@@ -265,22 +264,41 @@ class ClusterApiProvider:
         if self._index.is_rolling_out(group):
             raise RefusedError(f"node group {group.group.id} is being rolled out")
 
-    async def _read_instances(self, group: ScalableGroup) -> tuple[Instance, ...]:
+    async def _read_instances(self, group: ScalableGroup, size: int) -> tuple[Instance, ...]:
+        going = self._going(group, size)
         if isinstance(group.resource, MachinePool):
-            return tuple(self._listed(one) for one in group.resource.spec.provider_id_list)
-        machines = self._index.machines_of(group)
-        return tuple([instance_of(one, await self._find.provider_id(one)) for one in machines])
+            return tuple(self._listed(one, going) for one in group.resource.spec.provider_id_list)
+        found = [
+            instance_of(one, await self._find.provider_id(one), is_going=one.key in going)
+            for one in self._index.machines_of(group)
+        ]
+        return tuple(found)
 
-    def _nodes_of(self, group: ScalableGroup) -> int:
+    def _going(self, group: ScalableGroup, size: int) -> set[str]:
+        """Return the keys of the machines that Cluster API deletes to reach the size."""
+        members, others = self._members(group)
+        return machines_to_go(members, size - others, self._cluster.names)
+
+    def _members(self, group: ScalableGroup) -> tuple[list[Machine], int]:
+        """Return the group's machines, and how many instances have no machine."""
+        if not isinstance(group.resource, MachinePool):
+            return self._index.machines_of(group), 0
+        ids = group.resource.spec.provider_id_list
+        found = [one for one in map(self._index.machine, ids) if one is not None]
+        return found, len(ids) - len(found)
+
+    def _nodes_of(self, group: ScalableGroup, size: int) -> int:
+        going = self._going(group, size)
+        members, others = self._members(group)
         if isinstance(group.resource, MachinePool):
-            return len(group.resource.spec.provider_id_list)
-        return sum(map(is_node, self._index.machines_of(group)))
+            return others + sum(one.key not in going for one in members)
+        return sum(is_node(one) and one.key not in going for one in members)
 
-    def _listed(self, provider_id: str) -> Instance:
+    def _listed(self, provider_id: str, going: Collection[str]) -> Instance:
         machine = self._index.machine(provider_id)
         if machine is None:
             return Instance(provider_id, InstanceState.RUNNING)
-        return instance_of(machine, provider_id)
+        return instance_of(machine, provider_id, is_going=machine.key in going)
 
     def _scaler(self, group: ScalableGroup) -> Scaler:
         resource = self._cluster.resources[group.resource.kind]

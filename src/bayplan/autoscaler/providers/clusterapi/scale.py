@@ -2,24 +2,31 @@
 
 The size is written only over the version that was read. On a conflict, either our own write
 succeeded after all, or another client changed the object: if the size is the wanted one it is done,
-if it is unchanged the write is retried, otherwise it is refused. Machines that must be deleted
-first when their set is scaled down are annotated before.
+if it is unchanged the write is retried, otherwise it is refused.
+
+Machines that must be deleted first when their set is scaled down are annotated before, with the
+size that is then written. A mark counts only while the group has more machines than replicas
+(`machines_to_go`): after a crash between both writes the next deletion continues, or removes the
+mark, and a machine whose replica was subtracted is never subtracted again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from bayplan import nodegroups
 from bayplan.autoscaler.providers.clusterapi.objects import (
+    DELETION_SIZE,
     OLD_DELETE_MARK,
     ApiNames,
     Machine,
     Scalable,
+    is_marked,
+    is_marked_by_us,
 )
 from bayplan.autoscaler.providers.clusterapi.templates import ScalableGroup
 from bayplan.client import Client, Resource, deletion, merge
@@ -73,13 +80,14 @@ class DeletionMarks:
         self._resource = resource
         self._names = names
 
-    async def mark(self, machines: Sequence[Machine]) -> None:
-        """Annotate machines, all or none."""
+    async def mark(self, machines: Sequence[Machine], replicas: int) -> None:
+        """Annotate machines, all or none, with the replicas that are written next."""
         moment = timestamp(self._client.clock.now())
+        marks = dict.fromkeys((self._names.delete_mark, OLD_DELETE_MARK), moment)
         try:
             for one in machines:
                 with provider_errors():
-                    await self._write(one, moment)
+                    await self._write(one, {**marks, DELETION_SIZE: str(replicas)})
         except ConflictError as error:
             await self.unmark(machines)
             raise RefusedError(str(error)) from error
@@ -88,14 +96,33 @@ class DeletionMarks:
             raise
 
     async def unmark(self, machines: Sequence[Machine]) -> None:
-        """Remove the annotation; failures are only logged."""
+        """Remove our annotations again; failures are only logged."""
         for one in machines:
             try:
-                await self._write(one, None)
+                await self._clear(one)
             except NotFoundError:
                 continue
             except ClientError as error:
                 log.warning("machine %s keeps its delete annotation: %s", one.key, error)
+
+    async def withdraw(self, machines: Sequence[Machine]) -> None:
+        """Remove our annotations whose replicas were never written."""
+        for one in machines:
+            with suppress(nodegroups.NodeGroupNotFoundError):
+                await self._withdraw(one)
+
+    async def _withdraw(self, machine: Machine) -> None:
+        try:
+            with provider_errors():
+                await self._clear(machine)
+        except ConflictError as error:
+            raise RefusedError(str(error)) from error
+
+    async def _clear(self, machine: Machine) -> None:
+        """Remove our annotations, and no mark of another client."""
+        theirs = is_marked(machine, self._names) and not is_marked_by_us(machine)
+        marks = () if theirs else (self._names.delete_mark, OLD_DELETE_MARK)
+        await self._write(machine, dict.fromkeys((*marks, DELETION_SIZE)))
 
     async def delete(self, machine: Machine) -> None:
         """Delete a machine directly, so that its set replaces it."""
@@ -107,9 +134,23 @@ class DeletionMarks:
                 options=deletion(uid=machine.metadata.uid),
             )
 
-    async def _write(self, machine: Machine, moment: str | None) -> None:
-        marks = dict.fromkeys((self._names.delete_mark, OLD_DELETE_MARK), moment)
-        change = merge({"metadata": {"uid": machine.metadata.uid, "annotations": marks}})
+    async def read_again(self, machines: Sequence[Machine]) -> list[Machine]:
+        """Read machines from the server; those that are gone or replaced are left out."""
+        found: list[Machine] = []
+        for one in machines:
+            which = f"metadata.name={one.name}"
+            with provider_errors():
+                page = await self._client.list(self._resource, one.namespace, fields=which)
+            found += [read for read in page.items if read.metadata.uid == one.metadata.uid]
+        return found
+
+    async def list_machines(self, namespace: str) -> list[Machine]:
+        """Read the machines of a namespace from the server."""
+        with provider_errors():
+            return (await self._client.list(self._resource, namespace)).items
+
+    async def _write(self, machine: Machine, marks: Mapping[str, str | None]) -> None:
+        change = merge({"metadata": {"uid": machine.metadata.uid, "annotations": dict(marks)}})
         await self._client.patch(self._resource, machine.namespace, machine.name, change=change)
 
 
@@ -137,9 +178,14 @@ class Scaler:
         """Read the current size."""
         return (await self._read()).spec.replicas
 
-    async def change(self, by: int) -> WrittenSize:
-        """Change the size, within the group's limits; RefusedError beyond them."""
+    async def change(self, by: int, before: int | None = None) -> WrittenSize:
+        """Change the size, within the group's limits; RefusedError beyond them.
+
+        With `before`, only if that is still the size.
+        """
         scale = await self._read()
+        if before is not None and scale.spec.replicas != before:
+            raise self._refusal()
         before = scale.spec.replicas
         wanted = check_bounds(self._group.group, before + by, grows=by > 0)
         for _ in range(TRIES):
@@ -155,7 +201,10 @@ class Scaler:
                 return WrittenSize(wanted, version_of(scale))
             if scale.spec.replicas != before:
                 break
-        raise RefusedError(f"node group {self._group.group.id}: another client is resizing it")
+        raise self._refusal()
+
+    def _refusal(self) -> RefusedError:
+        return RefusedError(f"node group {self._group.group.id}: another client is resizing it")
 
     async def _read(self) -> Scale:
         with provider_errors():

@@ -19,6 +19,7 @@ from bayplan.autoscaler.providers.clusterapi.objects import (
     REVISION,
     ApiNames,
     MachineDeployment,
+    MachinePool,
     MachineSet,
     Scalable,
     is_managed,
@@ -83,9 +84,16 @@ def read_group(resource: Scalable, names: ApiNames) -> GroupReading:
     if replicas is None:
         return GroupReading(None, (*problems, "spec.replicas: it is not set"))
     line = f"{resource.kind} {resource.name} (min: {bounds[0]}, max: {bounds[1]})"
-    group = CloudNodeGroup(group_id(resource), *bounds, line)
+    group = CloudNodeGroup(group_id(resource), *bounds, line, _zones(resource))
     limits = read_limits(resource.metadata.annotations.get(CSI_DRIVERS, ""))[1]
     return GroupReading(ScalableGroup(resource, group, options), (*problems, *wrong, *limits))
+
+
+def _zones(resource: Scalable) -> tuple[str, ...]:
+    """Return the failure domains: of a pool several, of others that of the template."""
+    one = resource.spec.template.spec.failure_domain
+    several = resource.spec.failure_domains if isinstance(resource, MachinePool) else ()
+    return tuple(dict.fromkeys(filter(None, several or (one,))))
 
 
 def is_paused(resource: Scalable, names: ApiNames) -> bool:

@@ -86,7 +86,7 @@ async def _webhook(api: Target) -> AsyncIterator[Target]:
     )
     try:
         where = await _line(process, "serving admission reviews at https://")
-        await _line(process, "shows a certificate")
+        await _line(process, "serving a certificate")
         host, _, port = where.rpartition(":")
         ca = await _authority(api)
         yield Target(host, int(port), "", ca, process.pid, 0.0)
